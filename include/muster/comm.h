@@ -89,6 +89,9 @@ bool mu_comm_serialized(void);
 enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
 /* First line of the MPI library's version, e.g. "MPICH Version: 4.0.2". Not collective. */
 void mu_comm_version(char *text, size_t nbytes);
+struct mu_topology;
+/* Warn where variables of Slurm, torchrun or MXNet say that there are other ranks than these. */
+void mu_comm_report_launcher(const struct mu_topology *t);
 /* Does MPI accept pointers to NVIDIA GPU memory? "yes", "no", "it does not say"; before MPI_Init a
  * text that says so. */
 const char *mu_comm_gpu_support(void);

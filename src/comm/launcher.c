@@ -11,16 +11,28 @@
 
 static const struct launcher {
 	const char *name;
-	const char *size; /* the variable with the number of processes */
-	const char *rank; /* and with the number of this process */
+	const char *size[2]; /* variables whose sum is the number of processes */
+	const char *rank;    /* with the number of this process */
+	const char *set;     /* it started this process only if this is set, too; or NULL */
+	bool mpi;            /* of an MPI */
 	const char *advice;
 } launchers[] = {
-	{"mpirun of Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
-	 "start it with the mpirun of its own MPI"},
-	{"mpirun of MPICH or a relative of it", "PMI_SIZE", "PMI_RANK",
-	 "start it with the mpirun of its own MPI"},
-	{"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID",
-	 "start it with srun --mpi=pmi2 (MPICH), srun --mpi=pmix (Open MPI), or mpirun"},
+	{"mpirun of Open MPI", {"OMPI_COMM_WORLD_SIZE"}, "OMPI_COMM_WORLD_RANK", .mpi = true,
+	 .advice = "start it with the mpirun of its own MPI"},
+	{"mpirun of MPICH or a relative of it", {"PMI_SIZE"}, "PMI_RANK", .mpi = true,
+	 .advice = "start it with the mpirun of its own MPI"},
+	{"srun", {"SLURM_STEP_NUM_TASKS"}, "SLURM_PROCID", .mpi = true,
+	 .advice = "start it with srun --mpi=pmi2 (MPICH), srun --mpi=pmix (Open MPI), or mpirun"},
+	{"mpirun of MVAPICH", {"MV2_COMM_WORLD_SIZE"}, "MV2_COMM_WORLD_RANK",
+	 .advice = "start it with the mpirun of its own MPI"},
+	{"jsrun", {"JSM_NAMESPACE_SIZE"}, "JSM_NAMESPACE_RANK",
+	 .advice = "start it with the mpirun of its own MPI"},
+	{"torchrun or one like it", {"WORLD_SIZE"}, "RANK", .set = "RANK",
+	 .advice = "start it with mpirun -np N"},
+	{"horovodrun", {"HOROVOD_SIZE"}, "HOROVOD_RANK", .advice = "start it with mpirun -np N"},
+	{"a launcher of MXNet", {"DMLC_NUM_WORKER", "DMLC_NUM_SERVER"}, "DMLC_WORKER_ID",
+	 .set = "DMLC_ROLE",
+	 .advice = "start it with mpirun -np N, of which a setting says how many are servers"},
 };
 
 /* Processes between a user's shell and a rank; the kernel truncates names to 15 characters. */
@@ -98,7 +110,7 @@ bool mu_comm_colours(void)
 
 static int number(const char *variable)
 {
-	const char *text = getenv(variable);
+	const char *text = variable ? getenv(variable) : NULL;
 
 	return text ? atoi(text) : 0;
 }
@@ -106,7 +118,7 @@ static int number(const char *variable)
 bool mu_world_launched(void)
 {
 	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-		if (getenv(launchers[i].size))
+		if (launchers[i].mpi && getenv(launchers[i].size[0]))
 			return true;
 	return false;
 }
@@ -120,20 +132,55 @@ enum mu_status mu_launcher_check(int size)
 		goto out;
 	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
 		const struct launcher *l = &launchers[i];
+		const int n = number(l->size[0]) + number(l->size[1]);
 
-		if (number(l->size) <= 1)
+		if (n <= 1 || (l->set && !getenv(l->set)))
 			continue;
-		if (number(l->rank) != 0) {
+		if (number(l->rank) != 0) /* the first one may end all */
 			nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
-			st = MU_ERR_USAGE;
-			goto out;
-		}
 		mu_comm_version(mpi, sizeof mpi);
 		MU_FAIL(MU_ERR_USAGE,
 			"the launcher, %s, started %d processes, but for the MPI of this "
-			"program (%.40s) each is alone: %s",
-			l->name, number(l->size), mpi, l->advice);
+			"program (%.40s) each is alone, as this one, number %d: %s; if it is to "
+			"be alone, unset %s",
+			l->name, n, mpi, number(l->rank), l->advice, l->size[0]);
 	}
 out:
 	return st;
+}
+
+/* Tasks of a job of Slurm that has no step: its batch file runs this program itself. */
+static int slurm_tasks(void)
+{
+	const int nodes = number("SLURM_JOB_NUM_NODES"), tasks = number("SLURM_NTASKS"),
+		  each = number("SLURM_NTASKS_PER_NODE");
+
+	if (!getenv("SLURM_JOB_ID") || getenv("SLURM_STEP_NUM_TASKS"))
+		return 0;
+	if (tasks > 0)
+		return tasks > nodes ? tasks : nodes;
+	return each > 0 ? each * nodes : nodes;
+}
+
+void mu_comm_report_launcher(const struct mu_topology *t)
+{
+	const int n = t->size, tasks = slurm_tasks(), workers = number("DMLC_NUM_WORKER"),
+		  servers = number("DMLC_NUM_SERVER"), world = number("WORLD_SIZE");
+
+	if (n == 1 && tasks > 1)
+		mu_log_warn("Slurm gives this job %d tasks or nodes, and one process trains: "
+			    "mpirun, srun --mpi=pmi2 (MPICH) or srun --mpi=pmix (Open MPI) starts all; "
+			    "sbatch -n 1 is for one",
+			    tasks);
+	if (world > 0 && world != n)
+		mu_log_warn("WORLD_SIZE is %d in the environment, and this job has %d rank%s: "
+			    "mpirun -np N says how many",
+			    world, n, n == 1 ? "" : "s");
+	if ((workers > 0 && workers != t->num_workers) ||
+	    (getenv("DMLC_NUM_SERVER") && servers != t->num_servers))
+		mu_log_warn("DMLC_NUM_WORKER is %d and DMLC_NUM_SERVER %d in the environment, and "
+			    "this job has %d worker%s and %d server%s: mpirun and the number of "
+			    "servers among the options say how many",
+			    workers, servers, t->num_workers, t->num_workers == 1 ? "" : "s",
+			    t->num_servers, t->num_servers == 1 ? "" : "s");
 }

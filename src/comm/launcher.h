@@ -10,9 +10,8 @@
 #include <muster/comm.h>
 
 /*
- * MU_ERR_USAGE if a launcher started several processes and the size of MPI's world is 1. Only the
- * first process has the message; the others return the status without one, and later, because the
- * first process to end may end all.
+ * MU_ERR_USAGE if a launcher started several processes and the size of MPI's world is 1. All but
+ * the first process return later: the first to end may end all, and one message is enough.
  */
 enum mu_status mu_launcher_check(int size);
 

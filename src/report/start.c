@@ -434,6 +434,7 @@ void mu_report_start(const struct report_view *view)
 				      : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(e);
 	mu_engine_comm_thread_report(e);
+	mu_comm_report_launcher(e->topology);
 	mu_conf_slurm_report(
 		e->topology->my_cores, strcmp(e->devices.list.kind->name, "gpu") == 0,
 		v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0);
