@@ -84,6 +84,17 @@ out:
 	return st;
 }
 
+/* OMP_THREAD_LIMIT: the most threads that OpenMP runs. A value that is not a number has no effect on
+ * OpenMP either. */
+static int limited(int n)
+{
+	const char *text = getenv("OMP_THREAD_LIMIT");
+	char *end = NULL;
+	const long limit = text ? strtol(text, &end, 10) : 0;
+
+	return end && end > text && *end == '\0' && limit > 0 && limit < n ? (int)limit : n;
+}
+
 /* asked and promised: 0 if not set. */
 static int choose_threads(const struct mu_topology *t, const struct cores *mine, int asked,
 			  int promised)
@@ -93,12 +104,42 @@ static int choose_threads(const struct mu_topology *t, const struct cores *mine,
 	if (t->role != MU_ROLE_WORKER)
 		return 1;
 	if (asked > 0)
-		return asked;
+		return limited(asked);
 	n = t->bound ? mu_cores_count(mine) : t->node_cores / t->node_num_workers;
 	if (!t->bound && promised > 0 && promised < n)
 		n = promised;
 	n -= t->spare_cores;
-	return n > 1 ? n : 1;
+	return n > 1 ? limited(n) : 1;
+}
+
+/*
+ * OpenMP binds the main thread when it is loaded (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY), to
+ * the first of its places: one core of those that this process may use. Declared here, and weak,
+ * since a build without oneDNN has no OpenMP.
+ */
+int omp_get_num_places(void) __attribute__((weak));
+int omp_get_place_num_procs(int place) __attribute__((weak));
+void omp_get_place_proc_ids(int place, int *ids) __attribute__((weak));
+
+void mu_place_unbind(void)
+{
+	struct cores all = {{0}};
+	int ids[CORES_MAX];
+
+	if (!omp_get_num_places || !omp_get_place_num_procs || !omp_get_place_proc_ids)
+		return;
+	for (int p = 0; p < omp_get_num_places(); p++) {
+		const int n = omp_get_place_num_procs(p);
+
+		if (n > CORES_MAX)
+			return;
+		omp_get_place_proc_ids(p, ids);
+		for (int i = 0; i < n; i++)
+			if (ids[i] >= 0 && ids[i] < CORES_MAX)
+				all.bits[ids[i] / 64] |= (long)(1UL << (ids[i] % 64));
+	}
+	if (mu_cores_count(&all) > 0 && mu_cores_bind(&all) != MU_OK)
+		mu_trace_clear(); /* fewer threads than there could be */
 }
 
 /*

@@ -33,6 +33,19 @@ void mu_report_start(const struct report_view *view);
 void mu_report_data(const struct mu_engine *e);
 enum mu_status mu_report_ranks(const struct mu_engine *e);
 
+/* ---- environment.c: variables of other libraries that results may depend on ---- */
+
+struct report_environment {
+	uint64_t hash;	/* of all of them */
+	char text[248]; /* "OMP_DYNAMIC=true, ...", cut short */
+};
+
+/* Those of this process. */
+void mu_report_environment(struct report_environment *e);
+/* Log worker 0's, and a warning of workers with others; of_rank: an array over all ranks. Worker 0
+ */
+void mu_report_environments(const struct mu_engine *e, const struct report_environment *of_rank);
+
 /* ---- store.c: lines of the start and of the end about the store. Worker 0 ---- */
 
 void mu_report_store(const struct mu_engine *e);

@@ -111,19 +111,26 @@ enum mu_status mu_report_ranks(const struct mu_engine *e)
 		.node_workers = t->node_num_workers,
 		.node_cores = t->node_cores,
 	};
+	struct report_environment environment, *environments = NULL;
 	struct card *cards = NULL;
 
-	MU_TRY(MU_ALLOC(cards, (size_t)t->size, "hosts of the ranks"));
+	MU_TRY(MU_ALLOC(cards, (size_t)t->size, "addresses of ranks"));
+	MU_TRY(MU_ALLOC(environments, (size_t)t->size, "environments of ranks"));
+	mu_report_environment(&environment);
 	snprintf(mine.host, sizeof mine.host, "%s", t->host);
 	mu_conf_interface_address(e->conf, mine.address, sizeof mine.address);
 	if (t->rank == t->worker_ranks[0])
 		mu_conf_interface_report(e->conf);
 	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
+	MU_TRY(mu_allgather(&environment, environments, sizeof environment, t->world));
 	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++) {
 		print_node(e, cards, node);
 		warn_crowd(e, cards, node);
 	}
+	if (t->rank == t->worker_ranks[0])
+		mu_report_environments(e, environments);
 out:
+	mu_free(environments);
 	mu_free(cards);
 	return st;
 }

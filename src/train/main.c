@@ -117,6 +117,7 @@ int main(int argc, char **argv)
 		/* also where MPI cannot start, as on the login nodes of some clusters */
 		return mu_streams_end("trainer", 0);
 	}
+	mu_place_unbind();
 	limit_spinning(argv);
 	fix_bits_of_gpus();
 	take_signals();

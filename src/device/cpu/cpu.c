@@ -2,12 +2,16 @@
 /* The cpu device: oneDNN. This file is its table; see cpu.h for how it works. */
 #include "cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <muster/base.h>
 
-/* As omp.h has it; clang's omp.h comes with clang's own runtime, and this one must be oneDNN's. */
+/* As omp.h has them; clang's omp.h comes with clang's own runtime, and this one must be oneDNN's. */
 void omp_set_num_threads(int n);
+void omp_set_dynamic(int on);
+int omp_get_max_active_levels(void);
+void omp_set_max_active_levels(int n);
 
 static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_CONVOLUTION] = mu_cpu_plan_convolution,
@@ -32,6 +36,48 @@ static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_CUSTOM] = mu_cpu_plan_custom,
 };
 
+/* The variables that leave a team fewer threads than it asks for, those that are set: "A=1, B=2". */
+static const char *limits_text(char *text, size_t nbytes)
+{
+	static const char *const names[] = {"OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT",
+					    "KMP_TEAMS_THREAD_LIMIT", "KMP_ALL_THREADS",
+					    "OMP_MAX_ACTIVE_LEVELS", "OMP_DYNAMIC"};
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof names / sizeof *names && n < nbytes; i++)
+		if (getenv(names[i]))
+			n += (size_t)snprintf(text + n, nbytes - n, "%s%s=%s", n ? ", " : "",
+					      names[i], getenv(names[i]));
+	return text;
+}
+
+/*
+ * oneDNN's kernels are planned for a number of threads, and some compute wrong values, or wait for
+ * ever, in a smaller team. OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS are settings of the calling thread:
+ * they are set here; what a limit of the runtime leaves is measured.
+ */
+static enum mu_status set_team(int n_threads)
+{
+	enum mu_status st = MU_OK;
+	char limits[256];
+	int n;
+
+	omp_set_dynamic(0);
+	if (omp_get_max_active_levels() < 1)
+		omp_set_max_active_levels(1);
+	omp_set_num_threads(n_threads);
+	n = mu_cpu_team(n_threads);
+	if (n < n_threads)
+		MU_FAIL(MU_ERR_USAGE,
+			"OpenMP runs %d of the %d threads of device cpu (%s): unset what limits "
+			"them, or set OMP_NUM_THREADS=%d",
+			n, n_threads,
+			*limits_text(limits, sizeof limits) ? limits : "no variable is set", n);
+out:
+	return st;
+}
+
 static enum mu_status open_cpu(struct mu_device *device)
 {
 	enum mu_status st = MU_OK;
@@ -41,7 +87,7 @@ static enum mu_status open_cpu(struct mu_device *device)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for device cpu");
 	device->impl = cpu;
 	cpu->n_threads = (size_t)device->n_threads;
-	omp_set_num_threads(device->n_threads);
+	MU_TRY(set_team(device->n_threads));
 	MU_TRY(mu_dnnl_check_version());
 	CPU_DNNL(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
 	CPU_DNNL(dnnl_stream_create(&cpu->stream, cpu->engine, dnnl_stream_default_flags));

@@ -155,6 +155,8 @@ enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
 enum mu_status mu_cpu_run(struct cpu *cpu, struct mu_op *op, struct cpu_program *program);
 /* See struct mu_device_ops's share. */
 void mu_cpu_parts(size_t n, mu_part_fn *part, void *of);
+/* Threads of a team for which this thread asks n. */
+int mu_cpu_team(int n);
 void mu_cpu_release(struct mu_op *op);
 
 /* ---- cpu/rows.c ---- */

@@ -288,6 +288,20 @@ static void run_parts(void *context)
 		parts->part(parts->of, i);
 }
 
+static void count_team(void *context)
+{
+	if (omp_get_thread_num() == 0)
+		*(int *)context = omp_get_num_threads();
+}
+
+int mu_cpu_team(int n)
+{
+	int real = 0;
+
+	GOMP_parallel(count_team, &real, (unsigned)n, 0);
+	return real;
+}
+
 void mu_cpu_parts(size_t n, mu_part_fn *part, void *of)
 {
 	if (n == 1)
