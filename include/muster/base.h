@@ -409,6 +409,11 @@ void mu_spans_add(int what, int which, double begin, double end);
 /* Mark of the clocks started from now on: the layer on workers, the part on servers. */
 void mu_clock_mark(int which);
 
+/* A number that grows while a thread of this process makes progress: clocks start and stop, a file
+ * is written. mu_progress_made adds 1. */
+uint64_t mu_progress(void);
+void mu_progress_made(void);
+
 /* ---- memory ---- */
 
 #define MU_ALIGN 64 /* bytes; every slice of a flat array starts on a multiple of it */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model file whose last layer makes values that are not finite, for test_on_nan.sh. The
- * environment says when: MU_SPOIL="RANK EPOCH FIRST LAST loss|gradient", steps FIRST to LAST.
+ * A model file whose last layer makes values that are not finite, for test_on_nan.sh, or never
+ * ends, for test_device_fault.sh. The environment says when:
+ * MU_SPOIL="RANK EPOCH FIRST LAST loss|gradient|hang", steps FIRST to LAST.
  */
 #include <math.h>
 #include <stdio.h>
@@ -39,6 +40,10 @@ static enum mu_status forward(struct mu_layer *layer)
 	memcpy(layer->output.data, layer->inputs[0].data, n * sizeof(float));
 	if (is_time(layer, "loss"))
 		layer->output.data[n - 1] = NAN;
+	if (is_time(layer, "hang"))
+		printf("the layer hangs\n"), fflush(stdout);
+	while (is_time(layer, "hang"))
+		;
 	return MU_OK;
 }
 

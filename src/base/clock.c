@@ -4,6 +4,7 @@
 #include <muster/base.h>
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <time.h>
 
 enum { DEPTH_MAX = 8 };
@@ -17,6 +18,18 @@ static _Thread_local struct {
 	struct mu_span *spans;      /* NULL: not recorded */
 	size_t n, room;
 } state = {.mark = -1};
+
+static atomic_uint_fast64_t progress;
+
+void mu_progress_made(void)
+{
+	atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
+}
+
+uint64_t mu_progress(void)
+{
+	return atomic_load_explicit(&progress, memory_order_relaxed);
+}
 
 double mu_now(void)
 {
@@ -43,6 +56,7 @@ static void count(void)
 {
 	double now = mu_now();
 
+	mu_progress_made();
 	if (state.depth > 0) {
 		state.seconds[state.started[state.depth - 1]] += now - state.since;
 		if (state.spans)

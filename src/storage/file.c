@@ -223,6 +223,7 @@ enum mu_status mu_file_write_at(int fd, const char *path, const void *data, size
 		if (n <= 0)
 			MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path,
 				n < 0 ? strerror(errno) : "nothing was written");
+		mu_progress_made();
 		p += n;
 		nbytes -= (size_t)n;
 		offset += (uint64_t)n;

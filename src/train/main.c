@@ -63,20 +63,56 @@ static void fix_bits_of_gpus(void)
 /* The signal received; see struct mu_train_end. */
 static atomic_int came;
 
-/* The first signal asks for a checkpoint and the end; one that comes later ends the process. */
+/* See struct mu_train_end. Before the options are read there is nothing to save. */
+static atomic_int patience = 10;
+
+static void end_by(int number, const sigset_t *signals)
+{
+	pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+	raise(number);
+}
+
+/* Written past the log: the thread that hangs may have its lock. */
+static void tell_deaf(int seconds)
+{
+	char text[256];
+	const int n = snprintf(text, sizeof text,
+			       "trainer: error: no progress in %d s since the signal: the process "
+			       "ends without a checkpoint (--comm-timeout)\n",
+			       seconds);
+
+	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
+		return;
+}
+
+/*
+ * The first signal asks for a checkpoint and the end; one that comes later ends the process. So does
+ * a lack of progress, or a process that hangs, and has no other rank to watch it, would stay.
+ */
 static void *wait_for_signals(void *context)
 {
 	const sigset_t *signals = context;
-	double first = 0;
-	int number;
+	const struct timespec period = {1, 0};
+	uint64_t seen = 0;
+	double first = 0, moved = 0;
 
-	while (sigwait(signals, &number) == 0) {
-		if (first == 0) {
+	for (;;) {
+		int number = first > 0 ? sigtimedwait(signals, NULL, &period)
+				       : sigwaitinfo(signals, NULL);
+		const int limit = atomic_load(&patience);
+
+		if (number > 0 && first == 0) {
 			first = mu_now();
 			atomic_store(&came, number);
-		} else if (mu_now() - first >= SAME_SECONDS) {
-			pthread_sigmask(SIG_UNBLOCK, signals, NULL);
-			raise(number);
+		} else if (number > 0 && mu_now() - first >= SAME_SECONDS) {
+			end_by(number, signals);
+		}
+		if (moved == 0 || mu_progress() != seen) {
+			seen = mu_progress();
+			moved = mu_now();
+		} else if (first > 0 && limit > 0 && mu_now() - moved >= limit) {
+			tell_deaf(limit);
+			end_by(atomic_load(&came), signals);
 		}
 	}
 	return NULL;
@@ -109,7 +145,7 @@ int main(int argc, char **argv)
 {
 	enum mu_status st;
 	MPI_Comm world = MPI_COMM_NULL;
-	struct mu_train_end end = {.signal = &came};
+	struct mu_train_end end = {.signal = &came, .patience = &patience};
 	int rank = 0, size = 1, exit_status;
 
 	mu_streams_begin();

@@ -374,6 +374,16 @@ out:
 	return st;
 }
 
+/* Several ranks watch each other. */
+static void set_patience(const struct mu_train_end *end, const struct conf *v, int size)
+{
+	if (end->patience)
+		atomic_store(end->patience,
+			     size > 1		     ? 0
+			     : v->limits.timeout < 1 ? v->limits.timeout > 0
+						     : (int)v->limits.timeout);
+}
+
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
 			      const struct arguments *arguments, MPI_Comm comm,
 			      struct mu_train_end *end)
@@ -404,6 +414,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	}
 	mu_trace_configure(v->verbose > 0, mu_comm_colours());
 	MU_TRY(mu_agree(check_job(run), comm));
+	set_patience(end, v, size);
 	end->phase = MU_TRAIN_ROLES;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(find_roles(run, conf, comm));
@@ -444,7 +455,7 @@ static enum mu_status run_once(struct checkpoint_rollback *back, const struct ar
 	struct train_run *run = NULL;
 	struct conf conf = {.network = NULL};
 
-	*end = (struct mu_train_end){.signal = end->signal};
+	*end = (struct mu_train_end){.signal = end->signal, .patience = end->patience};
 	*again = false;
 	MU_TRY(MU_ALLOC(run, 1, "run"));
 	run->halt.signal = end->signal;
@@ -480,13 +491,14 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 	struct checkpoint_rollback back = {0};
 	bool again;
 
-	*end = (struct mu_train_end){.signal = end->signal, .phase = MU_TRAIN_OPTIONS};
+	*end = (struct mu_train_end){
+		.signal = end->signal, .patience = end->patience, .phase = MU_TRAIN_OPTIONS};
 	st = mu_agree(read_arguments(&own, comm, argc, argv), comm);
 	if (st != MU_OK) {
 		st = settle(st, comm, end);
 		goto out;
 	}
-	*end = (struct mu_train_end){.signal = end->signal};
+	*end = (struct mu_train_end){.signal = end->signal, .patience = end->patience};
 	st = share_arguments(&arguments, comm, own.argc, own.argv);
 	if (st != MU_OK) /* agreed where a process is alone */
 		st = settle(st, comm, end);
