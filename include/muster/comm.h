@@ -186,17 +186,17 @@ const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, 
 unsigned long long mu_process_started(long pid);
 /*
  * Let the calling thread run on all of OpenMP's places, where OMP_PROC_BIND or the like has bound it
- * to the first one. No effect without places. Call it first in main: processes that are started, and
- * mu_topology_place, count the cores of this thread. Not collective.
+ * to the first one. No effect without places. Call it first in main: processes that are started,
+ * and mu_topology_place, count the cores of this thread. Not collective.
  */
 void mu_place_unbind(void);
 /*
- * Number of threads of this rank: OMP_NUM_THREADS if set, at most OMP_THREAD_LIMIT. Otherwise a worker that its launcher
+ * Number of threads of this rank: OMP_NUM_THREADS if set, otherwise a worker that its launcher
  * bound gets as many threads as it has cores; other workers share the cores of the node evenly, at
- * most SLURM_CPUS_PER_TASK each if set, less t->spare_cores, at least 1. Servers get 1. Pins a
- * worker that the launcher did not bind to its own cores, if there are enough (disjoint runs of
- * cores in rank order). Servers are not pinned. Call before any thread is created. Collective over
- * node.
+ * most SLURM_CPUS_PER_TASK each if set, less t->spare_cores, at least 1. Servers get 1. At most
+ * OMP_THREAD_LIMIT. Pins a worker that the launcher did not bind to its own cores, if there are
+ * enough (disjoint runs of cores in rank order). Servers are not pinned. Call before any thread is
+ * created. Collective over node.
  */
 enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
 /*

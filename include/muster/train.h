@@ -42,9 +42,9 @@ struct mu_train_end {
 	/* Set by the caller beforehand. A value above 0, which any thread may write, ends training
 	 * on all ranks after a step, with a checkpoint. NULL: no such flag. */
 	const atomic_int *signal;
-	/* Set by the caller beforehand, may be NULL. mu_train sets it to the seconds without progress
-	 * (mu_progress) after which the caller may end a process that has received a signal and has
-	 * no other rank to watch it: --comm-timeout; 0: never. */
+	/* Set by the caller beforehand, or NULL. mu_train sets it to the seconds without progress
+	 * (mu_progress) after which the caller may end a process that has received a signal and
+	 * has no other rank to watch it: --comm-timeout; 0: never. */
 	atomic_int *patience;
 };
 enum { MU_TRAIN_EXIT_FINAL = 2, MU_TRAIN_EXIT_HALTED = 85 };

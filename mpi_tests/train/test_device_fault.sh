@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A device that fails while its worker waits for others' sums, which update the whole model: the error
 # is told, and nobody waits for ever (late_net.c). A process without others that hangs (spoil_net.c) ends after a
-# signal. A oneDNN that the trainer was not built for: one line. OpenMP that has fewer threads than planned.
+# signal. OpenMP that has fewer threads than planned. Ranks of another environment. A oneDNN that the trainer was
+# not built for: one line.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -30,8 +31,8 @@ hangs() {
 	(
 		export MU_SPOIL="0 0 2 99 hang" MU_TEST_PART=$run_mark
 		exec timeout -k 5 $((60 * ${MU_TIMEOUT_SCALE:-1})) "$TRAINER" --network ./spoil.so --benchmark 1 \
-			--num-batches 8 --num-epochs 1 --batch-size 8 --devices ref --comm-timeout "$limit" --log-time 0 \
-			>"$log" 2>&1
+			--num-batches 8 --num-epochs 1 --batch-size 8 --devices ref --comm-timeout "$limit" \
+			--log-time 0 >"$log" 2>&1
 	) &
 	job=$!
 	for _ in $(seq 600); do
@@ -54,7 +55,7 @@ expect_count 0 'error:'
 
 part "fewer threads than planned"
 small_set set 200 100
-# threads AS NAME=VALUE...: the weights after an epoch of $network are those of AS, if that is there, else they become AS
+# threads AS NAME=VALUE...: the weights after an epoch of $network are those of AS; without such a file they become AS
 threads() {
 	local as=$1 launcher=$MPIRUN
 	shift
@@ -100,6 +101,22 @@ if has_files; then
 	threads as-all.h5 OMP_PROC_BIND=true
 	export OMP_NUM_THREADS=1
 fi
+part "ranks of another environment"
+plain="--log-prefix none --log-time 0"
+mlp="--network mlp --data-dir set --batch-size 20 --kv-store dist_allreduce $plain"
+# two FIRST SECOND: an argument of each rank; $variable: the second's environment
+two() {
+	new_mark
+	# shellcheck disable=SC2086 # words
+	MU_TEST_PART=$run_mark timeout -k 5 60 $MPIRUN -n 1 "$TRAINER" $mlp --num-epochs 1 $1 : \
+		-n 1 env $variable "$TRAINER" $mlp --num-epochs 1 $2 >"$log" 2>&1 </dev/null
+	status=$?
+}
+variable=OMP_NUM_THREADS=2
+two "--lr 0.01" "--lr 0.01"
+[ $status = 0 ] || fail "exit status $status, not 0"
+expect_count 1 'warning: 1 of 2 workers has another environment .*worker 1 .*OMP_NUM_THREADS=2, worker 0 has'
+
 if grep -q '^#define HAVE_ONEDNN 1' "$BUILDDIR/config.h"; then
 	part "another oneDNN"
 	cat >other.c <<-'END'

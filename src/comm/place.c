@@ -84,8 +84,8 @@ out:
 	return st;
 }
 
-/* OMP_THREAD_LIMIT: the most threads that OpenMP runs. A value that is not a number has no effect on
- * OpenMP either. */
+/* OMP_THREAD_LIMIT: the most threads that OpenMP runs. A value that is not a number has no effect
+ * on OpenMP either. */
 static int limited(int n)
 {
 	const char *text = getenv("OMP_THREAD_LIMIT");

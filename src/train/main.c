@@ -86,8 +86,8 @@ static void tell_deaf(int seconds)
 }
 
 /*
- * The first signal asks for a checkpoint and the end; one that comes later ends the process. So does
- * a lack of progress, or a process that hangs, and has no other rank to watch it, would stay.
+ * The first signal asks for a checkpoint and the end; one that comes later ends the process. So
+ * does a lack of progress: a process that hangs, and has no other rank to watch it, would stay.
  */
 static void *wait_for_signals(void *context)
 {

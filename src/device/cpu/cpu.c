@@ -7,7 +7,7 @@
 
 #include <muster/base.h>
 
-/* As omp.h has them; clang's omp.h comes with clang's own runtime, and this one must be oneDNN's. */
+/* As omp.h has them; clang's omp.h comes with clang's own runtime, and these must be oneDNN's. */
 void omp_set_num_threads(int n);
 void omp_set_dynamic(int on);
 int omp_get_max_active_levels(void);
@@ -36,7 +36,7 @@ static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
 	[MU_OP_CUSTOM] = mu_cpu_plan_custom,
 };
 
-/* The variables that leave a team fewer threads than it asks for, those that are set: "A=1, B=2". */
+/* The variables that are set and leave a team fewer threads than it asks for: "A=1, B=2". */
 static const char *limits_text(char *text, size_t nbytes)
 {
 	static const char *const names[] = {"OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT",
@@ -54,8 +54,8 @@ static const char *limits_text(char *text, size_t nbytes)
 
 /*
  * oneDNN's kernels are planned for a number of threads, and some compute wrong values, or wait for
- * ever, in a smaller team. OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS are settings of the calling thread:
- * they are set here; what a limit of the runtime leaves is measured.
+ * ever, in a smaller team. OMP_DYNAMIC and OMP_MAX_ACTIVE_LEVELS are settings of the calling
+ * thread: they are set here; what a limit of the runtime leaves is measured.
  */
 static enum mu_status set_team(int n_threads)
 {
