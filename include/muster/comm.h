@@ -185,8 +185,8 @@ const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, 
  */
 unsigned long long mu_process_started(long pid);
 /*
- * Let the calling thread run on all of OpenMP's places, where OMP_PROC_BIND or the like has bound it
- * to the first one. No effect without places. Call it first in main: processes that are started,
+ * Let the calling thread run on all of OpenMP's places, where OMP_PROC_BIND or the like has bound
+ * it to the first one. No effect without places. Call it first in main: processes that are started,
  * and mu_topology_place, count the cores of this thread. Not collective.
  */
 void mu_place_unbind(void);
