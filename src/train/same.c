@@ -13,7 +13,7 @@
 /* ---- the program ---- */
 
 struct program {
-	uint64_t bytes, arguments;
+	uint64_t bytes, arguments; /* arguments: 0: none, and rank 0's are used */
 	char host[64];
 };
 
@@ -21,7 +21,7 @@ static enum mu_status describe_program(struct program *p, int argc, char *const 
 {
 	enum mu_status st = MU_OK;
 
-	*p = (struct program){.arguments = MU_HASH_START};
+	*p = (struct program){.arguments = argc > 1 ? MU_HASH_START : 0};
 	gethostname(p->host, sizeof p->host - 1);
 	for (int i = 1; i < argc; i++)
 		p->arguments = mu_hash(p->arguments, argv[i], strlen(argv[i]) + 1);
@@ -40,7 +40,7 @@ static enum mu_status compare_programs(const struct program *all, int size)
 				"rank %d (%.63s) runs another build of this program than rank 0 "
 				"(%.63s): the same file is needed on every node",
 				i, all[i].host, all[0].host);
-		if (all[i].arguments != all[0].arguments)
+		if (all[i].arguments && all[i].arguments != all[0].arguments)
 			MU_FAIL(MU_ERR_USAGE,
 				"rank %d (%.63s) was started with other options than rank 0 "
 				"(%.63s): start all ranks with the same ones",
