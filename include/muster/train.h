@@ -60,9 +60,8 @@ bool mu_train_agreed(const struct mu_train_end *end);
  * text was printed. mu_train reports errors of argv. Needs no MPI_Init. */
 bool mu_train_answer(int argc, char *const argv[]);
 
-/* Run a training job. argv of rank 0 is used; other ranks have the same options, or
- * none. --help and the like
- * return MU_OK. Collective over comm. */
+/* Run a training job. argv of rank 0 is used; other ranks have the same options, or none. --help
+ * and the like return MU_OK. Collective over comm. */
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end);
 
 MU_END_C

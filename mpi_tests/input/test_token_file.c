@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 0 */
-/* Token files: the bytes that are written, tokens of two and of four bytes, and what can be wrong. */
+/* Token files: the bytes that are written, tokens of two and four bytes, what can be wrong. */
 #include <muster/tokens.h>
 
 #include "../lib/check.h"

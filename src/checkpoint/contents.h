@@ -26,7 +26,8 @@ enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e,
 enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *identity,
 					    struct mu_array_file *file);
 #define CHECKPOINT_CLASS_NAMES "class-names" /* compared by classes.c */
-#define CHECKPOINT_TOKENIZER "tokenizer"     /* compared by describe.c */
+#define CHECKPOINT_WORDS "vocabulary-words"
+#define CHECKPOINT_TOKENIZER "tokenizer"     /* compared by words.c */
 /* mu_input_contents: records for training, for validation; and the rest of it, of both. */
 #define CHECKPOINT_DATA_CONTENTS "data-contents"
 #define CHECKPOINT_DATA_VALIDATION "data-validation"

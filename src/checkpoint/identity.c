@@ -58,8 +58,8 @@ out:
 
 /* The order of a file's attributes; options that are not here follow. */
 static const char order[] =
-	"network network-code num-layers vocabulary seq-len image-shape num-classes structure dtype "
-	"seed val-split data data-contents data-validation data-files optimizer mom wd "
+	"network network-code num-layers vocabulary seq-len image-shape num-classes structure "
+	"dtype seed val-split data data-contents data-validation data-files optimizer mom wd "
 	"optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store workers servers nodes "
 	"placement batch-size threads devices computed-by "
 	"update-period micro-batches time-block sync-period block-momentum block-lr "

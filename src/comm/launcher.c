@@ -169,8 +169,8 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 
 	if (n == 1 && tasks > 1)
 		mu_log_warn("Slurm gives this job %d tasks or nodes, and one process trains: "
-			    "mpirun, srun --mpi=pmi2 (MPICH) or srun --mpi=pmix (Open MPI) starts all; "
-			    "sbatch -n 1 is for one",
+			    "mpirun, srun --mpi=pmi2 (MPICH) or srun --mpi=pmix (Open MPI) starts "
+			    "all; sbatch -n 1 is for one",
 			    tasks);
 	if (world > 0 && world != n)
 		mu_log_warn("WORLD_SIZE is %d in the environment, and this job has %d rank%s: "

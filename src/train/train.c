@@ -12,6 +12,7 @@
 #include <muster/base.h>
 #include <muster/train.h>
 
+#include "arguments.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/lock.h"
 #include "checkpoint/saver.h"
@@ -20,62 +21,9 @@
 #include "fit.h"
 #include "multipliers.h"
 #include "report/scalars.h"
-#include "same.h"
 #include "train/modes/modes.h"
 
 #define SAVE_SECONDS 25.0
-
-/* Rank 0's arguments on every rank: argv of pointers into text. */
-struct arguments {
-	char *text;
-	char **argv;
-	long argc;
-};
-
-/* Rank 0: with the options of its --config files. Collective. */
-static enum mu_status read_arguments(struct conf_arguments *own, MPI_Comm comm, int argc,
-				     char *const argv[])
-{
-	enum mu_status st = MU_OK;
-	int rank, size;
-
-	MU_TRY(mu_train_same_program(comm, argc, argv));
-	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	if (rank == 0)
-		MU_TRY(mu_conf_arguments_read(own, argc, argv));
-out:
-	return st;
-}
-
-static enum mu_status share_arguments(struct arguments *a, MPI_Comm comm, int argc,
-				      char *const argv[])
-{
-	enum mu_status st = MU_OK;
-	long sizes[2] = {argc, 0};
-	char *at;
-	int rank, size;
-
-	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	for (int i = 0; i < argc; i++)
-		sizes[1] += (long)strlen(argv[i]) + 1;
-	MU_TRY(mu_bcast(sizes, sizeof sizes, 0, comm));
-	a->argc = sizes[0];
-	a->text = malloc((size_t)sizes[1]);
-	a->argv = calloc((size_t)a->argc + 1, sizeof *a->argv);
-	if (!a->text || !a->argv)
-		MU_FAIL(MU_ERR_MEMORY, "no memory for the arguments");
-	at = a->text;
-	for (int i = 0; rank == 0 && i < argc; i++)
-		at = stpcpy(at, argv[i]) + 1;
-	MU_TRY(mu_bcast(a->text, (size_t)sizes[1], 0, comm));
-	at = a->text;
-	for (long i = 0; i < a->argc; i++) {
-		a->argv[i] = at;
-		at += strlen(at) + 1;
-	}
-out:
-	return st;
-}
 
 /*
  * If all ranks know of an error, the lowest rank with an error of its own keeps its trace and
@@ -126,7 +74,7 @@ out:
 	return st;
 }
 
-static enum mu_status parse(struct mu_options *o, struct conf *v, const struct arguments *a)
+static enum mu_status parse(struct mu_options *o, struct conf *v, const struct train_arguments *a)
 {
 	enum mu_status st = MU_OK;
 
@@ -385,7 +333,7 @@ static void set_patience(const struct mu_train_end *end, const struct conf *v, i
 }
 
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
-			      const struct arguments *arguments, MPI_Comm comm,
+			      const struct train_arguments *arguments, MPI_Comm comm,
 			      struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
@@ -447,8 +395,9 @@ out:
 }
 
 /* One run, from the arguments to its end; *again: it rolls back to a checkpoint. */
-static enum mu_status run_once(struct checkpoint_rollback *back, const struct arguments *arguments,
-			       MPI_Comm comm, struct mu_train_end *end, bool *again)
+static enum mu_status run_once(struct checkpoint_rollback *back,
+			       const struct train_arguments *arguments, MPI_Comm comm,
+			       struct mu_train_end *end, bool *again)
 {
 	enum mu_status st = MU_OK;
 	struct mu_options options = {0};
@@ -486,20 +435,20 @@ out:
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	struct arguments arguments = {0};
+	struct train_arguments arguments = {0};
 	struct conf_arguments own = {.argc = 0};
 	struct checkpoint_rollback back = {0};
 	bool again;
 
 	*end = (struct mu_train_end){
 		.signal = end->signal, .patience = end->patience, .phase = MU_TRAIN_OPTIONS};
-	st = mu_agree(read_arguments(&own, comm, argc, argv), comm);
+	st = mu_agree(mu_train_read_arguments(&own, comm, argc, argv), comm);
 	if (st != MU_OK) {
 		st = settle(st, comm, end);
 		goto out;
 	}
 	*end = (struct mu_train_end){.signal = end->signal, .patience = end->patience};
-	st = share_arguments(&arguments, comm, own.argc, own.argv);
+	st = mu_train_share_arguments(&arguments, comm, own.argc, own.argv);
 	if (st != MU_OK) /* agreed where a process is alone */
 		st = settle(st, comm, end);
 	if (st != MU_OK)
@@ -510,7 +459,6 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 	} while (st == MU_OK && again);
 out:
 	mu_conf_arguments_release(&own);
-	free(arguments.argv);
-	free(arguments.text);
+	mu_train_release_arguments(&arguments);
 	return st;
 }

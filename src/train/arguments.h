@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of a job: rank 0 reads them, and every rank gets a copy. */
+#ifndef TRAIN_ARGUMENTS_H
+#define TRAIN_ARGUMENTS_H
+
+#include <mpi.h>
+
+#include <muster/base.h>
+
+#include "conf/conf.h"
+
+/* Rank 0's arguments on every rank: argv of pointers into text. */
+struct train_arguments {
+	char *text;
+	char **argv;
+	long argc;
+};
+
+/* Rank 0: with the options of its --config files. Ranks that run another program, or have other
+ * options, are refused. Collective over comm. */
+enum mu_status mu_train_read_arguments(struct conf_arguments *own, MPI_Comm comm, int argc,
+				       char *const argv[]);
+/* Collective over comm; argc and argv are rank 0's. */
+enum mu_status mu_train_share_arguments(struct train_arguments *a, MPI_Comm comm, int argc,
+					char *const argv[]);
+void mu_train_release_arguments(struct train_arguments *a);
+
+#endif
