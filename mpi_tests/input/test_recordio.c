@@ -320,7 +320,7 @@ static void test_writer_errors(void)
 	struct mu_recordio_writer *w;
 
 	CHECK_FAILS(mu_recordio_create(&w, data_path("no/such.rec"), NULL), MU_ERR_IO,
-		    "no/such.rec", "cannot be created");
+		    "no/such.rec", "cannot be written");
 	CHECK(w == NULL);
 	CHECK(mu_recordio_create(&w, data_path("w.rec"), data_path("w.idx")) == MU_OK);
 	CHECK_FAILS(mu_recordio_write(w, 7, file_bytes, (size_t)MU_RECORDIO_PAYLOAD_MAX + 1),

@@ -466,7 +466,7 @@ static void test_h5_writer(void)
 	CHECK_FAILS(mu_data_file_create(&w, data_path("z.h5"), &config), MU_ERR_ARGUMENT,
 		    "shape 3, 0, 4", "");
 	CHECK_FAILS(mu_data_file_create(&w, data_path("no/z.h5"), &(struct mu_data_file_config){0}),
-		    MU_ERR_IO, "no/z.h5", "cannot be created");
+		    MU_ERR_IO, "no/z.h5", "cannot be written");
 	/* Equal records, a second later: equal bytes. */
 	write_h5("y.h5", true, 1, 20);
 	n = data_get("y.h5", first, sizeof first);
