@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			for (size_t j = 0; j < list.line[i].n_labels; j++)
 				sum += list.line[i].labels[j] > 0;
 		}
-		if (sum == 0) /* a line has a path */
+		if (list.n > 0 && sum == 0) /* a line has a path */
 			__builtin_trap();
 		mu_image_list_release(&list);
 	}

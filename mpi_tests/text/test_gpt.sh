@@ -88,7 +88,7 @@ expect .
 writes --prime "the cat" --seq-len 40
 cmp -s first "$log" || fail "--seq-len 40, as many as there are positions, reads other tokens: $(cat "$log")"
 writes --prime "the cat" --seq-len 8
-expect 'WARNING.*longer than the 8 tokens that the network reads at once'
+expect 'warning: .*longer than the 8 tokens that the network reads at once'
 # A prompt of more tokens than are read together
 writes --vocab numbers --prime "$(seq -s ' ' 1 37)" --sample 1
 expect '^(\d+ ){38}$'

@@ -139,11 +139,11 @@ error 2 'does not end in .pgm' --preview "$work/n.png"
 error 1 'file: is there, but is not a folder' --out "$work/file"
 error 1 'file: is there, but is not a folder' --out "$work/file/n"
 error 1 '/proc/n: the folder cannot be made: ' --out /proc/n/n
-error 1 'n/n.pgm: cannot be created' --preview "$work/n/n.pgm"
+error 1 'n/n.pgm: cannot be written: No such file' --preview "$work/n/n.pgm"
 [ ! -e "$work/n" ] || fail "an error left a folder"
 if [ -w /dev/full ]; then
 	ln -s /dev/full "$work/full.pgm"
-	error 1 'full.pgm: cannot be written: No space left' --preview "$work/full.pgm"
+	error 1 'full.pgm: cannot be written: it is a device' --preview "$work/full.pgm"
 fi
 mkdir "$work/locked" && chmod a-w "$work/locked"
 if [ ! -w "$work/locked" ]; then # root may write everywhere

@@ -179,9 +179,9 @@ static void add_contents(struct checkpoint_identity *r, const char *name, enum c
 static void add_files(struct checkpoint_identity *r, const struct mu_input *train,
 		      const struct mu_input *validate)
 {
-	const struct mu_input_contents *t = &train->contents, *v = &validate->contents;
-	const uint64_t all[4] = {t->listing, t->times, validate ? v->listing : 0,
-				 validate ? v->times : 0};
+	const struct mu_input_contents none = {.n = 0}, *t = &train->contents,
+				       *v = validate ? &validate->contents : &none;
+	const uint64_t all[4] = {t->listing, t->times, v->listing, v->times};
 
 	if (t->n > 0)
 		add(r, CHECKPOINT_DATA_FILES, CONF_TOLD, "%016" PRIx64,

@@ -166,6 +166,7 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 {
 	const int n = t->size, tasks = slurm_tasks(), workers = number("DMLC_NUM_WORKER"),
 		  servers = number("DMLC_NUM_SERVER"), world = number("WORLD_SIZE");
+	const char *role = getenv("DMLC_ROLE");
 
 	if (n == 1 && tasks > 1)
 		mu_log_warn("Slurm gives this job %d tasks or nodes, and one process trains: "
@@ -183,4 +184,8 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 			    "servers among the options say how many",
 			    workers, servers, t->num_workers, t->num_workers == 1 ? "" : "s",
 			    t->num_servers, t->num_servers == 1 ? "" : "s");
+	if (role && strcmp(role, "worker") != 0)
+		mu_log_warn("DMLC_ROLE is %s in the environment, and has no effect: the number of "
+			    "servers among the options says which ranks are servers",
+			    role);
 }

@@ -215,6 +215,15 @@ static double of_limit(const struct profile *p, const struct row *r)
 
 /* ---- CSV ---- */
 
+/* A name of a user's layer may hold anything. */
+static void put_quoted(FILE *file, const char *text)
+{
+	fputc('"', file);
+	for (; *text; text++)
+		fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+	fputc('"', file);
+}
+
 static enum mu_status write_csv(struct profile *p, const struct row *rows, size_t n)
 {
 	enum mu_status st = MU_OK;
@@ -226,9 +235,9 @@ static enum mu_status write_csv(struct profile *p, const struct row *rows, size_
 	for (size_t i = 0; i < n; i++) {
 		const struct row *r = &rows[i];
 
-		mu_text_put_csv(p->file, r->layer);
+		put_quoted(p->file, r->layer);
 		fputc(',', p->file);
-		mu_text_put_csv(p->file, r->kind);
+		put_quoted(p->file, r->kind);
 		fprintf(p->file, ",%s,%s,%zu,%zu,%.9f,%.6f,%.0f,%.0f,%.3f,%.3f,%.4f,%.9f\n",
 			r->algorithm, r->phase, r->time.calls, r->time.samples, r->time.seconds,
 			share(p, r->time.seconds), r->flops, r->bytes,
