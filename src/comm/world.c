@@ -195,12 +195,20 @@ static int tenths_before_telling(enum mu_status st, int rank, const char *role)
 	return rank <= 0 ? 0 : 15 + turn;
 }
 
+/* A first message between two ranks needs calls of both: the alarms of others are looked for. */
+static void rest_until_told(int tenths_of_second)
+{
+	const struct timespec nap = {0, 10000000};
+
+	for (int i = 0; i < 10 * tenths_of_second && !mu_alarm_is_told_elsewhere(); i++)
+		nanosleep(&nap, NULL);
+}
+
 /* An immediate abort can end the launcher before it has passed on the output. */
 void mu_world_tell(enum mu_status st, const char *program, int rank, const char *role)
 {
 	mu_alarm_done();
-	if (!mu_alarm_is_told_elsewhere())
-		rest(tenths_before_telling(st, rank, role));
+	rest_until_told(tenths_before_telling(st, rank, role));
 	if (!mu_alarm_is_told_elsewhere())
 		mu_world_report(st, program, rank, role);
 	mu_alarm_wait();
