@@ -81,7 +81,7 @@ part "wrong use is told, and not requeued"
 	expect_count 1 'error: the launcher, srun, started 3 processes'
 	job few.log -n 2 "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain --num-servers 2 --model-prefix few
 	[ "$code" = 2 ] || fail "too few tasks for the servers: exit status $code, not 2"
-	expect_count 1 'error: --num-servers 2 leaves no worker of 2 ranks: at most 1 servers, or at least mpirun -np 3'
+	expect_count 1 'error: --num-servers 2 leaves no worker of 2 ranks: at most 1 server, or at least mpirun -np 3'
 	expect_count 1 '^supervise: exit status 2, an error that would come again'
 }
 

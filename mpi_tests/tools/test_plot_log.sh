@@ -157,5 +157,5 @@ grep -q "it's two\|it&#39;s two\|it&apos;s two" curves.svg || fail "no legend in
 draws --scaling 1:one.log "2:it's two.log" --output scaling.png
 [ "$(head -c 4 scaling.png | od -An -tx1 | tr -d ' ')" = 89504e47 ] || fail "not a PNG file"
 plot one.log --output none/x.svg >"$log" 2>&1 && fail "a folder that there is not"
-expect 'error: none/x\.svg: gnuplot could not make it'
+expect 'error: none/x\.svg: cannot be written: No such file or directory'
 finish

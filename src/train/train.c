@@ -421,8 +421,9 @@ out:
 	if (run)
 		mu_engine_gpus_leave(&run->engine);
 	if (run && st != MU_OK && !end->agreed) {
-		/* Messages may be in flight, so all memory stays until the process ends. */
+		/* Messages may be in flight, so their memory stays until the process ends. */
 		mu_train_leave(run);
+		mu_options_release(&options);
 		return st;
 	}
 	if (run)
