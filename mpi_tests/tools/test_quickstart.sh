@@ -22,6 +22,8 @@ touch config.status
 {
 	printf 'ONEDNN_SUMMARY = no (found version 1.9)\nall:\n'
 	for i in 1 2 3; do printf '\t@echo "  CC       file%d.o"\n' $i; done
+	# what make -n says again
+	printf '\t@echo \047echo "  CC       file1.o"\047 # $(MAKE)\n'
 	printf '\t@echo built\n'
 } >Makefile
 TEXT
@@ -34,7 +36,7 @@ write_path() {
 	local tool
 	mkdir -p bin
 	for tool in awk bash cat dirname echo env gcc grep head id ls make mkdir mpicc nproc rm sed sh sort tail tee \
-		touch tr uname; do
+		touch tr uname wc; do
 		ln -sf "$(type -P $tool)" bin/$tool
 	done
 }
