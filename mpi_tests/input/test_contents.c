@@ -78,9 +78,21 @@ static void write_folder(void)
 	}
 }
 
+static const uint32_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+
+/* Tokens of 4 bytes each; this code runs on machines that write the lowest byte first. */
+static void write_wide(void)
+{
+	uint8_t file[1024 + sizeof tokens] = {0};
+	const int32_t head[3] = {20240520, 2, 13};
+
+	memcpy(file, head, sizeof head);
+	memcpy(file + 1024, tokens, sizeof tokens);
+	data_put("train_wide.bin", file, sizeof file);
+}
+
 static void write_all(void)
 {
-	static const uint32_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
 
 	write_idx();
 	write_cifar();
@@ -88,6 +100,7 @@ static void write_all(void)
 	write_folder();
 	data_text("text", "to be or not to be\nthat is the question\n");
 	CHECK(mu_token_file_write(data_path("train_tokens.bin"), tokens, 13) == MU_OK);
+	write_wide();
 }
 
 static struct mu_input_config config_of(const char *reader, const char *file)
@@ -158,6 +171,7 @@ static const struct kind {
 	{"records", "classes", "classes/2/2.png", 0, PIXELS},
 	{"text", "text", "text", 0, 2},
 	{"tokens", "train_tokens.bin", "train_tokens.bin", 1024, 1024 + 2 * 13},
+	{"tokens", "train_wide.bin", "train_wide.bin", 1024, 1024 + 4 * 13},
 };
 
 static void test_bytes(const struct kind *k)

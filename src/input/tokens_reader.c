@@ -387,8 +387,8 @@ static enum mu_status hash_window(const struct mu_input *in, struct mu_input_thr
 	enum mu_status st = MU_OK;
 	const struct tokens *t = in->impl;
 	const struct shard *s = find_shard(t, record);
-	const size_t at = HEADER + 2 * (record - s->first) * t->length;
-	const size_t nbytes = 2 * (t->length + 1);
+	const size_t at = HEADER + s->width * (record - s->first) * t->length;
+	const size_t nbytes = s->width * (t->length + 1);
 	unsigned char piece[4096];
 
 	(void)thread;
@@ -405,8 +405,7 @@ static size_t bound(const struct mu_input *in, size_t record)
 {
 	const struct tokens *t = in->impl;
 
-	(void)record;
-	return 2 * (t->length + 1);
+	return find_shard(t, record)->width * (t->length + 1);
 }
 
 static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *times)
