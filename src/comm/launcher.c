@@ -136,13 +136,8 @@ enum mu_status mu_launcher_check(int size)
 
 		if (n <= 1 || (l->set && !getenv(l->set)))
 			continue;
-		if (number(l->rank) != 0) { /* the first one says it, and may end all */
+		if (number(l->rank) != 0) /* the first one may end all */
 			nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
-			if (l->mpi) { /* surely started beside it, not a variable left behind */
-				st = MU_ERR_USAGE;
-				goto out;
-			}
-		}
 		mu_comm_version(mpi, sizeof mpi);
 		MU_FAIL(MU_ERR_USAGE,
 			"the launcher, %s, started %d processes, but for the MPI of this "
