@@ -26,6 +26,6 @@ for job in "${jobs[@]}"; do
 	[ $status != 77 ] || { grep 'skip' log && continue; }
 	[ $status = 0 ] && continue
 	fail "$3 on $2 ranks of $1 nodes: exit status $status"
-	tail -n 20 log | sed 's/^/    /'
+	grep -v ' UCX  WARN ' log | tail -n 20 | sed 's/^/    /'
 done
 finish
