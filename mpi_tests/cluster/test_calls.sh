@@ -84,6 +84,19 @@ for ((k = calls / 3; k <= calls; k += 1 + calls / 10)); do
 done
 [ $seen -gt 0 ] || fail "no read of $calls failed after the first epoch"
 
+part "another rank fails while worker 0 completes a file"
+unset FAIL_WHAT
+$CC -O1 -shared -fPIC "$SRCDIR/mpi_tests/lib/slow_commit.c" -o slow_commit.so -ldl || exit 1
+export SLOW_SECONDS=7 SLOW_FOLDER=$PWD/data
+rm -f R-* R.lock
+timeout 100 $MPIRUN -np 3 env LD_PRELOAD="$PWD/slow_commit.so" "$TRAINER" $data --num-epochs 40 --batch-size 6 \
+	--network mlp --log-prefix none --comm-timeout 30 --model-prefix R >"$log" 2>&1
+[ $? = 1 ] || fail "not exit status 1"
+expect_count 1 'error: data/l.rec: .*Input/output error'
+[ -e R-0001.h5 ] && [ -z "$(compgen -G 'R-*.tmp-*')$(compgen -G 'R.lock')" ] ||
+	fail "the epoch is lost, or more is left: $(echo R*)"
+unset SLOW_SECONDS
+
 if in_tier full; then
 	part "the campaign"
 	unset FAIL_WHAT FAIL_NAME FAIL_REPORT FAIL_FOLDER

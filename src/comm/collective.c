@@ -2,14 +2,68 @@
 /* Collectives: MPI's non-blocking ones with polite waits. For agreement and set-up, never for
  * gradients, whose order of summation must not depend on MPI. */
 #include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "comm/wait/watch.h"
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
-static enum mu_status finish(MPI_Comm comm, MPI_Request *request, const char *what)
+/*
+ * Memory of the values of a collective. Where the wait for it fails it stays posted, and MPI may
+ * still read and write its memory, which for a caller's few values is often the stack. These
+ * travel in a copy, which is kept then, until the process ends. Large ones lie in the heap, whose
+ * memory is kept too (mu_memory_keep).
+ */
+enum { FEW_BYTES = 1 << 14 };
+
+struct copy {
+	struct copy *next; /* of those that are kept */
+	size_t nbytes;
+	max_align_t values[];
+};
+
+static struct copy *kept;
+
+/* NULL, where the values travel as they are: too many, or there is no memory. */
+static struct copy *copy_of(const void *values, size_t nbytes)
 {
-	return mu_watch_collective(&(struct mu_meeting){.comm = comm, .what = what}, request);
+	struct copy *c = NULL;
+
+	if (nbytes > 0 && nbytes <= FEW_BYTES)
+		c = malloc(sizeof *c + nbytes);
+
+	if (c) {
+		c->nbytes = nbytes;
+		memcpy(c->values, values, nbytes);
+	}
+	return c;
+}
+
+static void keep(struct copy *c)
+{
+	if (!c)
+		return;
+	c->next = kept;
+	kept = c;
+}
+
+/* Waits. to: where what has arrived in the copy goes; NULL: nothing has. */
+static enum mu_status finish(MPI_Comm comm, MPI_Request *request, const char *what, struct copy *c,
+			     void *to)
+{
+	enum mu_status st = MU_OK;
+
+	st = mu_watch_collective(&(struct mu_meeting){.comm = comm, .what = what}, request);
+	if (st != MU_OK) {
+		keep(c);
+		return st;
+	}
+	if (c && to)
+		memcpy(to, c->values, c->nbytes);
+	free(c);
+	return MU_OK;
 }
 
 enum mu_status mu_barrier(MPI_Comm comm)
@@ -18,7 +72,7 @@ enum mu_status mu_barrier(MPI_Comm comm)
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Ibarrier(comm, &request));
-	MU_TRY(finish(comm, &request, "a barrier"));
+	MU_TRY(finish(comm, &request, "a barrier", NULL, NULL));
 out:
 	return st;
 }
@@ -45,9 +99,11 @@ enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm)
 	while (nbytes > 0) {
 		size_t n = nbytes < PIECE_BYTES ? nbytes : PIECE_BYTES;
 		MPI_Request request = MPI_REQUEST_NULL;
+		struct copy *c = copy_of(p, n);
 
-		MU_MPI(MPI_Ibcast(p, mu_count(n), MPI_BYTE, root, comm, &request));
-		MU_TRY(finish(comm, &request, "a broadcast"));
+		MU_MPI(MPI_Ibcast(c ? (void *)c->values : p, mu_count(n), MPI_BYTE, root, comm,
+				  &request));
+		MU_TRY(finish(comm, &request, "a broadcast", c, p));
 		p += n;
 		nbytes -= n;
 	}
@@ -59,10 +115,14 @@ static enum mu_status allreduce(void *values, size_t n, MPI_Datatype type, MPI_O
 {
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
+	const size_t nbytes = n * (type == MPI_DOUBLE ? sizeof(double) : sizeof(long));
+	struct copy *c = NULL;
 
 	MU_SAME(comm, n);
-	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, mu_count(n), type, op, comm, &request));
-	MU_TRY(finish(comm, &request, "an all-reduce"));
+	c = copy_of(values, nbytes);
+	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, c ? c->values : values, mu_count(n), type, op, comm,
+			      &request));
+	MU_TRY(finish(comm, &request, "an all-reduce", c, values));
 out:
 	return st;
 }
@@ -83,7 +143,7 @@ enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Com
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Iallreduce(in, out, mu_count(n), MPI_FLOAT, MPI_SUM, comm, &request));
-	MU_TRY(finish(comm, &request, "an all-reduce"));
+	MU_TRY(finish(comm, &request, "an all-reduce", NULL, NULL));
 out:
 	return st;
 }
@@ -92,11 +152,13 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
 {
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
+	struct copy *c = NULL;
 
 	MU_SAME(comm, nbytes_each);
-	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each),
-			      MPI_BYTE, comm, &request));
-	MU_TRY(finish(comm, &request, "an all-gather"));
+	c = copy_of(mine, nbytes_each);
+	MU_MPI(MPI_Iallgather(c ? c->values : mine, mu_count(nbytes_each), MPI_BYTE, all,
+			      mu_count(nbytes_each), MPI_BYTE, comm, &request));
+	MU_TRY(finish(comm, &request, "an all-gather", c, NULL));
 out:
 	return st;
 }
@@ -105,11 +167,13 @@ enum mu_status mu_gather(const void *mine, void *all, size_t nbytes_each, int ro
 {
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
+	struct copy *c = NULL;
 
 	MU_SAME(comm, nbytes_each);
-	MU_MPI(MPI_Igather(mine, mu_count(nbytes_each), MPI_BYTE, all, mu_count(nbytes_each),
-			   MPI_BYTE, root, comm, &request));
-	MU_TRY(finish(comm, &request, "a gather"));
+	c = copy_of(mine, nbytes_each);
+	MU_MPI(MPI_Igather(c ? c->values : mine, mu_count(nbytes_each), MPI_BYTE, all,
+			   mu_count(nbytes_each), MPI_BYTE, root, comm, &request));
+	MU_TRY(finish(comm, &request, "a gather", c, NULL));
 out:
 	return st;
 }
@@ -255,9 +319,11 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
 	long ends[2] = {value, -value};
+	struct copy *c = copy_of(ends, sizeof ends);
 
-	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, ends, 2, MPI_LONG, MPI_MAX, comm, &request));
-	MU_TRY(finish(comm, &request, "the ranks to compare a value"));
+	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, c ? (void *)c->values : ends, 2, MPI_LONG, MPI_MAX,
+			      comm, &request));
+	MU_TRY(finish(comm, &request, "the ranks to compare a value", c, ends));
 	if (ends[0] != -ends[1])
 		st = mu_trace_start(MU_ERR_ARGUMENT, file, line,
 				    "%s is %ld here, and from %ld to %ld on the ranks", name, value,

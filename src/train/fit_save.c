@@ -44,6 +44,7 @@ enum mu_status mu_train_fit_save_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_alarm_check(f->engine->topology)); /* no wait may have looked for it */
 	MU_TRY(mu_checkpoint_saver_poll(f->saver));
 	if (mu_checkpoint_saver_due(f->saver, f->done))
 		MU_TRY(save_here(f, f->done, !f->engine->store->synchronous));

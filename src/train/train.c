@@ -249,7 +249,7 @@ static void end_badly(struct train_run *run, struct checkpoint_saver *saver, enu
 	run->failed = true;
 	mu_trace_hold(true);
 	mu_engine_comm_thread_close(&run->engine);
-	mu_alarm_raise(&run->topology, st != MU_ERR_PEER);
+	mu_alarm_raise(&run->topology, st, run->conf->model_prefix && !run->conf->evaluate);
 	if (mu_checkpoint_saver_is_busy(saver)) {
 		mu_alarm_busy();
 		mu_checkpoint_saver_rescue(saver, SAVE_SECONDS);

@@ -27,11 +27,15 @@ static bool validates_step(const struct train_fit *f, size_t done)
 static enum mu_status validation_step(void *context, size_t step, size_t count,
 				      const struct mu_metrics *m)
 {
+	enum mu_status st = MU_OK;
 	const struct train_fit *f = context;
 
 	(void)count, (void)m;
 	mu_report_validating(f->observers, step + 1, f->validate->steps);
-	return mu_checkpoint_saver_poll(f->saver);
+	MU_TRY(mu_alarm_check(f->engine->topology));
+	MU_TRY(mu_checkpoint_saver_poll(f->saver));
+out:
+	return st;
 }
 
 enum mu_status mu_train_validate(struct train_fit *f, bool *ends)

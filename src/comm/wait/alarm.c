@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The alarm: a rank has failed while the others train, which cannot know of it. It sends all of
- * them ALARM. Each of them that waits returns MU_ERR_PEER, completes what it was given to save, and
- * answers DONE, after BUSY if that takes time. When all have, or after some seconds, the rank that
- * failed ends the job. Of several that failed the lowest reports its error.
+ * them ALARM. Each of them that waits, or is between two steps, returns MU_ERR_PEER, completes what
+ * it was given to save, and tells all DONE, after BUSY if that takes time. When all have, or after
+ * some seconds, the rank that failed ends the job. Of several that failed the lowest reports its
+ * error.
+ *
+ * Worker 0 completes files. While it computes it cannot answer, so that where files are saved the
+ * others wait for it as long as for one that is BUSY; not if it was silent for the time limit.
  */
 #include <time.h>
 
@@ -11,7 +15,7 @@
 
 enum { TAG = 3, N_NOTES = 3 };
 #define PROBE_SECONDS 0.05
-/* For ranks that save nothing: they may compute, or be stopped. */
+/* For ranks that have nothing to save: they may compute, or be stopped. */
 #define END_SECONDS 2.5
 #define SAVE_SECONDS 30.0
 
@@ -22,9 +26,10 @@ static const int notes[N_NOTES] = {ALARM, BUSY, DONE};
 static struct {
 	struct mu_watch *watch; /* NULL: no alarm */
 	bool own;               /* this rank has failed */
-	bool busy, done;        /* what it has answered */
-	bool others_busy;
-	int n_done, lowest; /* ranks that are done; the lowest other rank that has failed */
+	bool awaits_first;      /* worker 0 may have a file to complete */
+	bool others_busy, first_is_done;
+	int n_done; /* other ranks that are done */
+	int lowest; /* the lowest other rank that has failed */
 } state;
 
 static void send(const struct mu_topology *t, int rank, enum note note)
@@ -35,33 +40,28 @@ static void send(const struct mu_topology *t, int rank, enum note note)
 		MPI_Request_free(&request);
 }
 
-static void answer(enum note note)
+static void tell_all(enum note note)
 {
 	const struct mu_topology *t = state.watch->topology;
 
 	for (int r = 0; r < t->size; r++)
-		if (state.watch->raised[r])
+		if (r != t->rank)
 			send(t, r, note);
 }
 
 static void receive(struct mu_watch *watch, int from, int note)
 {
-	const struct mu_topology *t = watch->topology;
-
 	if (note == BUSY)
 		state.others_busy = true;
-	if (note == DONE)
+	if (note == DONE) {
 		state.n_done++;
-	if (note != ALARM || watch->raised[from])
+		state.first_is_done |= from == watch->topology->worker_ranks[0];
+	}
+	if (note != ALARM)
 		return;
 	if (!state.watch || from < state.lowest)
 		state.lowest = from;
 	state.watch = watch;
-	watch->raised[from] = true;
-	if (state.busy)
-		send(t, from, BUSY);
-	if (state.done)
-		send(t, from, DONE);
 }
 
 static void poll(struct mu_watch *watch)
@@ -88,7 +88,18 @@ bool mu_alarm_came(struct mu_watch *watch, double now, int *rank)
 	return state.watch && !state.own;
 }
 
-void mu_alarm_raise(const struct mu_topology *t, bool own)
+enum mu_status mu_alarm_check(const struct mu_topology *t)
+{
+	enum mu_status st = MU_OK;
+	int failed = 0;
+
+	if (mu_alarm_came(t->watch, mu_now(), &failed))
+		MU_FAIL(MU_ERR_PEER, "rank %d reported an error", failed);
+out:
+	return st;
+}
+
+void mu_alarm_raise(const struct mu_topology *t, enum mu_status cause, bool saves)
 {
 	mu_memory_keep();
 	if (!t->watch || t->size == 1)
@@ -96,41 +107,38 @@ void mu_alarm_raise(const struct mu_topology *t, bool own)
 	if (!state.watch)
 		state.lowest = t->size;
 	state.watch = t->watch;
-	state.own = own;
-	for (int r = 0; own && r < t->size; r++)
-		if (r != t->rank)
-			send(t, r, ALARM);
+	state.own = cause != MU_ERR_PEER;
+	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && t->rank != t->worker_ranks[0];
+	if (state.own)
+		tell_all(ALARM);
 }
 
 void mu_alarm_busy(void)
 {
-	state.busy = true;
-	if (!state.watch)
-		return;
-	for (int r = 0; r < state.watch->topology->size; r++)
-		if (state.own ? r != state.watch->topology->rank : state.watch->raised[r])
-			send(state.watch->topology, r, BUSY);
+	if (state.watch)
+		tell_all(BUSY);
 }
 
-/* Polls until the others are done, or for `seconds`. */
-static void wait(double seconds)
+/* Polls until the others are done or their time is over; told: until another rank ends the job. */
+static void wait(bool told)
 {
-	const struct mu_topology *t = state.watch->topology;
-	const double begun = mu_now();
+	const int others = state.watch->topology->size - 1;
+	const double begun = mu_now(), more = told ? END_SECONDS : 0;
 	const struct timespec nap = {0, 2000000};
+	bool saves;
 
-	while (state.n_done < t->size - 1 &&
-	       mu_now() < begun + (state.others_busy ? SAVE_SECONDS : seconds)) {
+	do {
 		poll(state.watch);
 		nanosleep(&nap, NULL);
-	}
+		saves = state.others_busy || (state.awaits_first && !state.first_is_done);
+	} while ((told || state.n_done < others) &&
+		 mu_now() < begun + more + (saves ? SAVE_SECONDS : END_SECONDS));
 }
 
 void mu_alarm_done(void)
 {
-	state.done = true;
 	if (state.watch)
-		answer(DONE);
+		tell_all(DONE);
 }
 
 bool mu_alarm_is_told_elsewhere(void)
@@ -143,5 +151,5 @@ bool mu_alarm_is_told_elsewhere(void)
 void mu_alarm_wait(void)
 {
 	if (state.watch)
-		wait(mu_alarm_is_told_elsewhere() ? 2 * END_SECONDS : END_SECONDS);
+		wait(mu_alarm_is_told_elsewhere());
 }

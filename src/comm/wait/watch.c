@@ -15,7 +15,6 @@ static void drop(struct mu_watch *watch)
 		return;
 	mu_free(watch->sights);
 	mu_free(watch->states);
-	mu_free(watch->raised);
 	mu_free(watch);
 }
 
@@ -138,7 +137,6 @@ enum mu_status mu_watch_open(struct mu_topology *t)
 		watch->limits = inherited->watch->limits;
 	MU_TRY(MU_ALLOC(watch->sights, (size_t)t->node_size, "sights of ranks"));
 	MU_TRY(MU_ALLOC(watch->states, (size_t)t->node_size, "states of ranks"));
-	MU_TRY(MU_ALLOC(watch->raised, (size_t)t->size, "alarms of ranks"));
 	watch->copy = *t;
 	watch->topology = &watch->copy;
 	watch->mine = mu_wake_note(t, t->node_rank);

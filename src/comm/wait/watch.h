@@ -22,7 +22,6 @@ struct mu_watch {
 	struct mu_note *mine;               /* NULL: no shared page */
 	struct mu_sight *sights;            /* one per rank of the node */
 	enum mu_alive *states;
-	bool *raised;                       /* by rank of world: it has raised the alarm */
 	double probed;                      /* time of the last look for an alarm */
 	struct mu_group groups[MU_GROUP_N + 1];
 };
