@@ -105,13 +105,13 @@ part "the same bits"
 same $int all 2 --kv-store dist_sync --mom 0.9
 if in_tier full; then
 	same $int all 1 --kv-store device --optimizer adam --lr 0.001
-	same USR1 0 2 --kv-store dist_sync --mom 0.9
-	same TERM 4 5 --kv-store dist_sync --num-servers 2 --mom 0.9
 	same INT 2 3 --kv-store dist_sharded --node-reduce none
 	same TERM 1 3 --kv-store dist_allreduce --update-period 4
 	same USR1 1 2 --kv-store dist_sharded --gc-type 2bit --comm-thread 1
 fi
 if in_tier long; then
+	same USR1 0 2 --kv-store dist_sync --mom 0.9
+	same TERM 4 5 --kv-store dist_sync --num-servers 2 --mom 0.9
 	same TERM 0 1 --kv-store local --mom 0.9
 	same TERM 1 2 --kv-store dist_sync --mom 0.9
 	same USR1 all 3 --kv-store dist_sync --optimizer adam --lr 0.001

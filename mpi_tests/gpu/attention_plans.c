@@ -64,7 +64,7 @@ static void plan_one(const struct cuda_api *api, const struct dnn_target *target
 
 static void plan_all(const struct cuda_api *api, const struct gpu *gpu, enum fused_way way)
 {
-	const int n = 4 * (check_in_tier("full") ? N_SHAPES : N_SHAPES / 4);
+	const int n = 4 * (check_in_tier("long") ? N_SHAPES : N_SHAPES / 4);
 	static const cudnnDataType_t types[] = {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
 	struct dnn_target target = {.handle = NULL};
 	struct totals totals = {0};

@@ -44,6 +44,8 @@ fi
 try_kernels address gcc g++ few -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 if in_tier full; then
 	try_kernels thread gcc g++ races -O1 -fsanitize=thread
+fi
+if in_tier long; then
 	try_kernels fast gcc g++ all -O3
 	if type clang++ >/dev/null 2>&1; then
 		try_kernels clang clang clang++ few -O2 -fsanitize=undefined -fno-sanitize-recover=undefined

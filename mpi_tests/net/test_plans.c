@@ -202,7 +202,7 @@ static void plan_all(const struct cuda_api *api, const struct gpu *gpu, size_t t
 
 int main(void)
 {
-	const size_t step = check_in_tier("full") ? 1 : SKIP;
+	const size_t step = check_in_tier("long") ? 1 : check_in_tier("full") ? 4 : SKIP;
 	struct cuda_api api = {.handles = {NULL}};
 
 	if (mu_cuda_load_libraries(&api) != MU_OK) {
