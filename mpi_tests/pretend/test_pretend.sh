@@ -187,7 +187,7 @@ expect_count 0 "attention of .*: cuDNN's engine"
 expect_count 1 'warning: fused attention was asked for, and h0_attention is by products: dropout$'
 [ "$got" = "$by_products" ] || fail "with dropout: losses of $got, not $by_products"
 got=$(gpt_losses --devices ref --attention-algo fused)
-expect 'warning: --attention-algo fused has no effect on device ref: it is of GPUs$'
+expect 'warning: --attention-algo fused has no effect: this job has no GPU$'
 
 part "a large vocabulary: in half precision the gradient is where the scores were; also in micro-batches"
 many="--network gpt2 --num-layers 1 --num-hidden 16 --num-heads 2 --num-classes 4101 --seq-len 8 --batch-size 4
@@ -254,7 +254,7 @@ train 1 $small --network resnet --num-layers 8 --gpus 0 --conv-table of_tf32
 expect '^convolutions auto: .*; direct the others$'
 expect_count 1 'warning: of_tf32: .* measured with batch 4, float32 with TF32, .*this run has batch 4, float32,'
 train 1 $small --network resnet --num-layers 8 --devices ref --num-batches 1 --allow-tf32 1
-expect_count 1 'warning: --allow-tf32 1 has no effect on device ref: TF32 is of GPUs'
+expect_count 1 'warning: --allow-tf32 1 has no effect: this job has no GPU'
 
 part "LSTM: layers on two GPUs, in blocks of steps and micro-batches: the bits of one GPU"
 for cut in "--time-block 3" "--micro-batches 4" "--time-block 3 --dtype float16"; do

@@ -2,7 +2,9 @@
 /* @np 0 */
 /* Every rule about several options: a command line made from its row that breaks it, and one that
  * satisfies it. Words of other programs: aliases, and what is suggested for the rest. */
+#include "base/options.h"
 #include "conf/rules.h"
+#include "conf/voids.h"
 
 #include "../lib/check.h"
 
@@ -52,13 +54,24 @@ static bool choose(const struct mu_option *option, const char *values, bool amon
 	const char *list = others ? values + 1 : values;
 	char known[WORD_BYTES];
 
-	if (!values || *values == '+') { /* given, or not */
+	if (!values || *values == '+') { /* given, with another value than the default, or not */
+		const char *initial = option->initial ? option->initial : "";
+		double x = option->min > 0 ? option->min : 1;
+		size_t skip;
+
 		mu_option_list(option, known, sizeof known);
+		skip = strcspn(known, ",");
+		if (strlen(initial) != skip || strncmp(known, initial, skip) != 0)
+			skip = 0;
+		skip += strspn(known + skip, ", ");
+		if (*initial && x == strtod(initial, NULL))
+			x = option->max == 1 ? 0 : x + 1;
 		if (number)
-			snprintf(text, WORD_BYTES, "%g", option->min > 0 ? option->min : 1.0);
+			snprintf(text, WORD_BYTES, "%g", x);
 		else
 			snprintf(text, WORD_BYTES, "%.*s",
-				 *known ? (int)strcspn(known, ",") : 1, *known ? known : "x");
+				 *known ? (int)strcspn(known + skip, ",") : 1,
+				 *known ? known + skip : "x");
 		return among;
 	}
 	if (*values == '>') {
@@ -104,12 +117,30 @@ static void add(struct line *l, const struct mu_option *option, const char *valu
 	l->argc++;
 }
 
-static bool *fact_of(const struct mu_option_rules *r, struct conf *v, const char *name)
+static bool *fact_of(const struct mu_option_rules *r, void *v, const char *name)
 {
 	for (size_t i = 0; i < r->n_facts; i++)
 		if (strcmp(r->facts[i].name, name) == 0)
 			return (bool *)((char *)v + r->facts[i].offset);
 	return NULL;
+}
+
+/* A row is broken: it is refused; one of mu_conf_void_rules: it is told, as the message of the trace
+ * that it is here. */
+static bool is_broken(const struct mu_options *o, const struct mu_option_rules *r,
+		      const struct mu_option_rule *rule)
+{
+	char line[1024];
+	bool broken;
+
+	if (r != &mu_conf_void_rules)
+		return mu_option_rule_check(o, r, rule) == MU_ERR_USAGE;
+	broken = mu_option_rule_void(o, r, rule, line, sizeof line);
+	if (broken)
+		mu_trace_start(MU_ERR_USAGE, __FILE__, __LINE__, "%s", line);
+	if (broken)
+		CHECK_HAS(line, " no effect");
+	return broken;
 }
 
 /* The rule, with what it is about given, and what it names beside so that it holds or not. */
@@ -122,7 +153,7 @@ static void check_row(const struct mu_option_rules *r, const struct mu_option_ru
 	bool *fact;
 	struct mu_options o;
 	struct line l;
-	struct conf v;
+	struct conf_void v = {.conf = {.network = NULL}};
 
 	start(&l);
 	if (option)
@@ -131,7 +162,7 @@ static void check_row(const struct mu_option_rules *r, const struct mu_option_ru
 		add(&l, other, rule->other_values, among);
 	if (!CHECK(mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v) == MU_OK))
 		return;
-	memset(&v.facts, 0, sizeof v.facts);
+	memset(&v.conf.facts, 0, sizeof v.conf.facts);
 	if (!CHECK(mu_options_parse(&o, l.argc, l.argv) == MU_OK))
 		fprintf(stderr, "    %s\n", mu_trace_message());
 	fact = fact_of(r, &v, rule->option);
@@ -142,7 +173,7 @@ static void check_row(const struct mu_option_rules *r, const struct mu_option_ru
 	if (fact)
 		*fact = among;
 	CHECK(!rule->other || other || fact);
-	if (!CHECK(mu_option_rule_check(&o, r, rule) == (breaks ? MU_ERR_USAGE : MU_OK)))
+	if (!CHECK(is_broken(&o, r, rule) == breaks))
 		fprintf(stderr, "    %s, %s: %s, breaks %d: %s\n", rule->option,
 			rule->other ? rule->other : "", l.argc > 1 ? l.argv[1] : "", breaks,
 			mu_trace_message());
@@ -166,7 +197,7 @@ static void check_rules(const struct mu_option_rules *r)
 /* Each alternative of a row is an option or a fact. */
 static void check_names(const struct mu_option_rules *r)
 {
-	struct conf v;
+	struct conf_void v;
 
 	for (size_t i = 0; i < r->n; i++) {
 		const char *lists[] = {r->of[i].option, r->of[i].other};
@@ -394,7 +425,9 @@ int main(void)
 	check_notes();
 	check_rules(&mu_conf_rules);
 	check_rules(&mu_conf_job_rules);
+	check_rules(&mu_conf_void_rules);
 	check_names(&mu_conf_rules);
+	check_names(&mu_conf_void_rules);
 	check_names(&mu_conf_job_rules);
 	return check_failures() ? 1 : 0;
 }

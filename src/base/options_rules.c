@@ -126,9 +126,9 @@ static void show(const struct mu_options *o, const struct mu_option_rules *r, st
 		mu_option_now(s.option,
 			      mu_option_text(o, s.option, VALUE_DIGITS, value, sizeof value), text,
 			      TEXT_BYTES);
-	else if (with_value && s.option->type != MU_OPTION_FLAG)
-		snprintf(text, TEXT_BYTES, "--%s %.150s", s.option->name,
-			 mu_option_text(o, s.option, VALUE_DIGITS, value, sizeof value));
+	else if (with_value && s.option->type != MU_OPTION_FLAG &&
+		 *(shown = mu_option_text(o, s.option, VALUE_DIGITS, value, sizeof value)))
+		snprintf(text, TEXT_BYTES, "--%s %.150s", s.option->name, shown);
 	else
 		snprintf(text, TEXT_BYTES, "--%s", s.option->name);
 }
@@ -202,6 +202,52 @@ enum mu_status mu_option_rule_check(const struct mu_options *o, const struct mu_
 	broken = !rule->other || holds(o, r, rule->other, rule->other_values, &other) ==
 					 (rule->relation == MU_OPTION_EXCLUDES);
 	return broken ? refuse(o, r, rule, subject, other) : MU_OK;
+}
+
+/* Given, and other than the default. */
+static bool is_asked(const struct mu_options *o, const struct mu_option *option)
+{
+	const char *initial = option->initial;
+	char number[TEXT_BYTES];
+
+	if (!is_set(o, option) || !initial)
+		return is_set(o, option);
+	return is_number(option) ? number_of(o, option) != strtod(initial, NULL)
+				 : strcmp(mu_option_text(o, option, 0, number, sizeof number),
+					  initial) != 0;
+}
+
+bool mu_option_rule_void(const struct mu_options *o, const struct mu_option_rules *r,
+			 const struct mu_option_rule *rule, char *text, size_t nbytes)
+{
+	struct subject option, other = {0};
+	const char *names = rule->option;
+	char name[TEXT_BYTES], shown[TEXT_BYTES] = "";
+	size_t n = 0, found = 0;
+	bool needs;
+
+	if (holds(o, r, rule->other, rule->other_values, &other) ==
+	    (rule->relation == MU_OPTION_NEEDS))
+		return false;
+	while (next_name(&names, name) && n < nbytes) {
+		option = find(o, r, name);
+		if (!option.option || !(rule->values ? has_value(o, option.option, rule->values)
+						     : is_asked(o, option.option)))
+			continue;
+		show(o, r, option, true, shown);
+		n += (size_t)snprintf(text + n, nbytes - n, "%s%s", found++ ? ", " : "", shown);
+	}
+	needs = rule->relation == MU_OPTION_NEEDS && !other.fact;
+	if (needs)
+		list_needs(o, r, rule, shown);
+	else
+		show(o, r, other, true, shown);
+	if (n < nbytes)
+		snprintf(text + n, nbytes - n, " ha%s no effect%s%s%s%s",
+			 found == 1 ? "s" : "ve",
+			 !*shown ? "" : needs ? " without " : " with ",
+			 shown, rule->why ? ": " : "", rule->why ? rule->why : "");
+	return found > 0;
 }
 
 enum mu_status mu_option_rules_check(const struct mu_options *o, const struct mu_option_rules *r)

@@ -165,6 +165,8 @@ static enum mu_status check_fit(struct load *l, bool skip_mismatch)
 			l->other ? "--skip-mismatch takes what fits" : l->cures);
 	if (*text)
 		mu_log_warn("%s: %zu of %zu arrays are taken%s", l->path, fit, n_slices, text);
+	else if (skip_mismatch)
+		mu_log_warn("--skip-mismatch has no effect: all arrays of %s fit", l->path);
 out:
 	return st;
 }

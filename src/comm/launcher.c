@@ -152,7 +152,8 @@ out:
 /* Tasks of a job of Slurm that has no step: its batch file runs this program itself. */
 static int slurm_tasks(void)
 {
-	const int nodes = number("SLURM_JOB_NUM_NODES"), tasks = number("SLURM_NTASKS"),
+	const char *name = getenv("SLURM_NTASKS") ? "SLURM_NTASKS" : "SLURM_NPROCS"; /* its old one */
+	const int nodes = number("SLURM_JOB_NUM_NODES"), tasks = number(name),
 		  each = number("SLURM_NTASKS_PER_NODE");
 
 	if (!getenv("SLURM_JOB_ID") || getenv("SLURM_STEP_NUM_TASKS"))

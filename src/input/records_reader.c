@@ -33,23 +33,32 @@ static void report_enlarged(const struct mu_input *in, const struct mu_image_wor
 		    in->shape[0], image->h, image->w);
 }
 
+/* Changed saturation (max_s) makes grey pixels coloured, and then they have a hue. */
+static bool changes_hue(const struct mu_augment *a)
+{
+	return (a->max_h > 0 && a->max_s == 0) || a->saturation > 0;
+}
+
 /* What becomes of images in the network's channels of 8 bits. */
 static const struct change {
 	unsigned traits; /* one of them, */
 	bool lacks;      /* or none of them */
 	size_t channels; /* 0: any */
 	const char *text;
+	bool (*where)(const struct mu_augment *a); /* NULL: always */
 } changes[] = {
 	{MU_IMAGE_GREY, false, 3,
 	 "grey images have three equal channels here, as the image shape "
-	 "has three"},
+	 "has three", NULL},
 	{MU_IMAGE_GREY, true, 1,
 	 "colour images become grey, 0.299 red + 0.587 green + 0.114 blue, "
-	 "as the image shape has one channel"},
-	{MU_IMAGE_DEEP, false, 0, "images of 16 bits are cut to the upper 8"},
+	 "as the image shape has one channel", NULL},
+	{MU_IMAGE_DEEP, false, 0, "images of 16 bits are cut to the upper 8", NULL},
 	{MU_IMAGE_ALPHA, false, 0,
 	 "the transparency of images is dropped, and the colours below "
-	 "it are used"},
+	 "it are used", NULL},
+	{MU_IMAGE_GREY, false, 0,
+	 "grey images have no hue and no saturation that --max-random-h and --saturation could change", changes_hue},
 };
 
 /* Each once, by worker 0. */
@@ -66,6 +75,7 @@ static void report_changes(const struct mu_input *in, const struct mu_image_work
 
 		if (!(traits & c->traits) != c->lacks ||
 		    (c->channels > 0 && c->channels != in->shape[0]) ||
+		    (c->where && !c->where(&in->config.augment)) ||
 		    atomic_load_explicit(&r->changes, memory_order_relaxed) >> k & 1 ||
 		    atomic_fetch_or(&r->changes, 1u << k) >> k & 1)
 			continue;

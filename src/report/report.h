@@ -62,6 +62,12 @@ enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options 
 /* view.c: has the log on standard error the plain form? */
 bool mu_report_is_plain(const struct conf *v);
 
+/* ---- void.c: a warning of each option that has no effect in this run. view NULL: there is no
+ * engine. Worker 0, or rank 0 ---- */
+
+void mu_report_void(const struct conf *conf, const struct mu_options *options,
+		    const struct report_view *view);
+
 /* ---- info.c: --info ---- */
 
 void mu_report_info(FILE *stream);

@@ -148,12 +148,6 @@ static void report_devices(const struct mu_engine *e)
 	if (strcmp(s->list.kind->name, "ref") == 0)
 		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
 			    "device cpu");
-	if (e->conf->allow_tf32 && !s->list.kind->has_tf32)
-		mu_log_warn("--allow-tf32 1 has no effect on device %s: TF32 is of GPUs",
-			    s->list.kind->name);
-	if (e->conf->attention_algo == CONF_ATTENTION_FUSED && !s->list.kind->memory)
-		mu_log_warn("--attention-algo fused has no effect on device %s: it is of GPUs",
-			    s->list.kind->name);
 }
 
 /* "gemm does 1, 2 and 3, "; "" for none. */

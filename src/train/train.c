@@ -349,6 +349,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	MU_TRY(read_files(options, conf, run, comm));
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
+	if ((v->summary || v->text.sample) && rank == 0)
+		mu_report_void(v, options, NULL);
 	if (v->summary) {
 		MU_TRY(find_roles(run, conf, comm));
 		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology)
@@ -371,6 +373,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	end->phase = MU_TRAIN_SETUP;
 	MU_TRY(mu_agree_late(start_log(run, options), run->topology.world));
 	MU_TRY(mu_train_setup(run));
+	if (is_worker_0(&run->topology) && run->back->times == 0)
+		mu_report_void(v, options, &run->view);
 	if (run->kv && run->store.on_gpus)
 		MU_TRY(mu_agree_late(run->topology.role == MU_ROLE_WORKER
 					     ? mu_engine_gpus_join(&run->engine)

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# @tier full
+# @timeout 300
+# Nothing is silent: options that have nothing to work on are told in one line, and some cases of the campaign
+# jobs/bench/campaign/silent, one of each kind and more.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+needs_files
+export OMP_NUM_THREADS=1
+small_set set 40 20
+"$BUILDDIR/h5rec" set/train-images-idx3-ubyte.gz grey/ >/dev/null || fail "no folder"
+plain="--batch-size 20 --num-epochs 1 --log-prefix none --log-time 0"
+mlp="--network mlp --data-dir set $plain"
+grey="--network mlp --data-train grey --image-shape 1,28,28 $plain"
+
+# tells TEXT OPTION...: a run warns once of options without effect, in these words; or, without TEXT, of none
+tells() {
+	local text=$1
+	shift
+	train 1 "$@"
+	expect_count $((0 + (${#text} > 0))) 'warning: .* no effect|warning: .*: grey images have no hue'
+	[ -z "$text" ] || expect "warning: .*$text\$"
+}
+
+part "options without effect"
+tells '--conv-algo direct has no effect with --network mlp: it has no convolutions' $mlp --conv-algo direct
+tells '--cuda-graph 0 has no effect: this job has no GPU' $mlp --cuda-graph 0
+tells '--data-nthreads 2, --prefetch-buffer 9 have no effect: no threads read these data' $mlp --data-nthreads 2 \
+	--prefetch-buffer 9
+tells '--best-metric loss has no effect without --model-prefix P or --early-stopping N: no checkpoint and no end depend on it' \
+	$mlp --best-metric loss
+tells '--num-examples 99 has no effect: there are fewer samples' $mlp --num-examples 99
+tells '--update-period 3 has no effect: an epoch has fewer steps, and ends with an update' $mlp --update-period 3
+tells '--fill-value 3 has no effect: no step shows .*' $grey --fill-value 3
+tells 'grey: grey images have no hue .* --max-random-h and --saturation could change; the first is .*' $grey \
+	--max-random-h 9
+tells '--random-crop 0 has no effect: .*' $grey --random-crop 0
+tells '--prefetch-buffer 9 has no effect with --data-nthreads 0: the training thread reads' $grey --data-nthreads 0 \
+	--prefetch-buffer 9
+tells '' $grey --max-random-s 9 --max-random-h 9 --data-nthreads 1 --prefetch-buffer 9 --pad-size 2 --fill-value 3
+tells '' $mlp --conv-algo auto --cuda-graph 1 --data-nthreads -1 --num-examples 40 --model-prefix P --best-metric loss
+tells '' ${mlp/mlp/lenet} --conv-algo direct
+tells '--num-epochs 3, --lr 0.5 have no effect with --evaluate: nothing is trained' --evaluate --load P-0001.h5 \
+	--data-dir set --lr 0.5 --num-epochs 3
+tells '--initializer xavier has no effect with --load P-0001.h5: the weights are the file.s' $mlp --load P-0001.h5 \
+	--initializer xavier
+tells '--skip-mismatch has no effect: all arrays of P-0001.h5 fit' $mlp --load P-0001.h5 --skip-mismatch
+
+part "the campaign"
+TMPDIR=$PWD "$SRCDIR/jobs/bench/campaign/silent" --build "$BUILDDIR" --seed 7 --cases 36 --seconds ${SECS:-45} ||
+	fail "exit status $?"
+finish

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options that have nothing to work on in a run, one row each; the run says so, and goes on. What
+ * contradicts is refused: rules.c.
+ */
+#include "voids.h"
+
+#include <stddef.h>
+
+#define NEEDS    .relation = MU_OPTION_NEEDS, .other
+#define EXCLUDES .relation = MU_OPTION_EXCLUDES, .other
+#define IS(list) .values = list
+#define BEING(list) .other_values = list
+#define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
+#define OF_TRAINING_IMAGES \
+	"pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \
+	"use-imagenet-data-augmentation|random-resized-crop|min-random-area|max-random-area|" \
+	"min-random-aspect-ratio|max-random-aspect-ratio|min-crop-size|max-crop-size|" \
+	"max-random-rotate-angle|max-random-shear-ratio|min-random-scale|max-random-scale|" \
+	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
+#define ABOUT_LEARNING \
+	"num-epochs|lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|plateau-improvement|" \
+	"lr-power|final-lr|warmup-epochs|warmup-strategy|warmup-begin-lr|lr-scale-with-workers|" \
+	"wd|wd-gamma|wd-mult|beta1|beta2|epsilon|adam-decay|rho|gamma1|gamma2|" \
+	"lamda1|beta|wd-lh|lars-eta|lower-bound|upper-bound|lamda|clip-gradient|" \
+	"clip-global-norm|label-smoothing|lr-mult|loss-scale|loss-scale-window|target-accuracy|early-stopping|" \
+	"best-metric|validate-every|validate-steps|verify-steps|on-nan|halt-before"
+#define ABOUT_UPDATES \
+	"optimizer|mom|centered|update-period|sync-period|gc-type|shard-gradients|recompute"
+#define ABOUT_READING \
+	"num-examples|max-val-samples|num-batches|data-nthreads|prefetch-buffer|data-cache|" \
+	"skip-bad-records|disp-batches|loss|metrics-file|tensorboard|timeline|profile"
+
+static const struct mu_option_fact facts[] = {
+#define FACT(member, shown_) {#member, offsetof(struct conf_void, member), shown_}
+	FACT(untrained, "predict|evaluate|sample|summary|test-io|dump-batch|conv-algo"),
+	FACT(unread, "sample|summary"),
+	FACT(no_training_data, "predict|evaluate|sample|summary"),
+	FACT(undrawn, "predict|evaluate|summary"),
+	FACT(no_convolutions, "network"),
+	FACT(no_gammas, "network"),
+	FACT(no_gpus, NULL),
+	FACT(one_device, NULL),
+	FACT(one_rank, NULL),
+	FACT(one_worker, NULL),
+	FACT(no_threads, NULL),
+	FACT(no_images, NULL),
+	FACT(no_outside, NULL),
+	FACT(fixed_crop, NULL),
+	FACT(given_weights, "load|resume|load-epoch"),
+	FACT(few_samples, NULL),
+	FACT(few_steps, NULL),
+	FACT(short_epochs, NULL),
+	{"has_heads", offsetof(struct conf_void, conf.facts.has_heads), "network"},
+};
+
+static const struct mu_option_rule rules[] = {
+	{.option = ABOUT_LEARNING "|" SAVES, EXCLUDES = "untrained", .why = "nothing is trained"},
+	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample", .why = "nothing is trained"},
+	{.option = "num-examples|shuffle|shuffle-chunk|" OF_TRAINING_IMAGES, EXCLUDES = "no_training_data",
+	 .why = "no training data are read"},
+	{.option = ABOUT_READING, EXCLUDES = "unread", .why = "no data are read"},
+	{.option = "seed", EXCLUDES = "undrawn", .why = "nothing is drawn at random"},
+	{.option = "conv-algo|conv-table", EXCLUDES = "no_convolutions",
+	 .why = "it has no convolutions"},
+	{.option = "attention-algo", NEEDS = "has_heads", .why = "it has no attention"},
+	{.option = "wd-gamma", EXCLUDES = "no_gammas", .why = "it has no gammas"},
+	{.option = "cuda-graph|allow-tf32|attention-algo", EXCLUDES = "no_gpus",
+	 .why = "this job has no GPU"},
+	{.option = "work-load-list", EXCLUDES = "one_device", .why = "a worker has one device"},
+	{.option = "setup-timeout|comm-warn", EXCLUDES = "one_rank", .why = "there is one rank"},
+	{.option = "verify-steps", EXCLUDES = "one_worker", .why = "there is one worker"},
+	{.option = "data-nthreads|prefetch-buffer", EXCLUDES = "no_threads",
+	 .why = "no threads read these data"},
+	{.option = "skip-bad-records|exif-orientation", EXCLUDES = "no_images",
+	 .why = "these data are no images to decode"},
+	{.option = "prefetch-buffer", EXCLUDES = "data-nthreads", BEING("0"),
+	 .why = "the training thread reads"},
+	{.option = "fill-value", EXCLUDES = "no_outside",
+	 .why = "no step shows what is outside of an image: --pad-size and "
+		"--max-random-rotate-angle do"},
+	{.option = "random-crop", EXCLUDES = "fixed_crop",
+	 .why = "images and crop are equal, and a crop cannot move"},
+	{.option = "initializer", EXCLUDES = "given_weights", .why = "the weights are the file's"},
+	{.option = "num-examples", EXCLUDES = "few_samples", .why = "there are fewer samples"},
+	{.option = "num-batches", EXCLUDES = "few_steps", .why = "an epoch has fewer steps"},
+	{.option = "update-period", EXCLUDES = "short_epochs",
+	 .why = "an epoch has fewer steps, and ends with an update"},
+	{.option = "best-metric", IS("!none"), NEEDS = "model-prefix|early-stopping",
+	 .why = "no checkpoint and no end depend on it"},
+	{.option = "sample-top-k|sample-top-p", EXCLUDES = "temperature", BEING("0"),
+	 .why = "it always takes the likeliest"},
+};
+
+#define N(table) (sizeof table / sizeof *table)
+
+const struct mu_option_rules mu_conf_void_rules = {
+	.facts = facts, .n_facts = N(facts), .of = rules, .n = N(rules)};
