@@ -326,6 +326,13 @@ struct mu_option_rules {
 enum mu_status mu_option_rules_check(const struct mu_options *o, const struct mu_option_rules *r);
 enum mu_status mu_option_rule_check(const struct mu_options *o, const struct mu_option_rules *r,
 				    const struct mu_option_rule *rule);
+/*
+ * A row of options that do nothing, in place of what is refused: true where one of them has another
+ * value than its default, and what the row needs is missing, or what it excludes is there; text:
+ * "--a 1, --b 2 have no effect with --other x: why".
+ */
+bool mu_option_rule_void(const struct mu_options *o, const struct mu_option_rules *r,
+			 const struct mu_option_rule *rule, char *text, size_t nbytes);
 
 /* ---- JSON (RFC 8259), written sequentially ---- */
 

@@ -2,9 +2,7 @@
 /* @np 0 */
 /* Every rule about several options: a command line made from its row that breaks it, and one that
  * satisfies it. Words of other programs: aliases, and what is suggested for the rest. */
-#include "base/options.h"
 #include "conf/rules.h"
-#include "conf/voids.h"
 
 #include "../lib/check.h"
 
@@ -125,8 +123,8 @@ static bool *fact_of(const struct mu_option_rules *r, void *v, const char *name)
 	return NULL;
 }
 
-/* A row is broken: it is refused; one of mu_conf_void_rules: it is told, as the message of the trace
- * that it is here. */
+/* A row is broken: it is refused; one of mu_conf_void_rules: it is told, and here the line is put
+ * into the trace. */
 static bool is_broken(const struct mu_options *o, const struct mu_option_rules *r,
 		      const struct mu_option_rule *rule)
 {

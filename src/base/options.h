@@ -28,12 +28,4 @@ struct mu_option_found {
 enum mu_status mu_options_find(const struct mu_options *o, const char *name,
 			       struct mu_option_found *found);
 
-/*
- * A row of options that do nothing, in place of what is refused: true where one of them has another
- * value than its default, and what the row needs is missing, or what it excludes is there; text:
- * "--a 1, --b 2 have no effect with --other x: why".
- */
-bool mu_option_rule_void(const struct mu_options *o, const struct mu_option_rules *r,
-			 const struct mu_option_rule *rule, char *text, size_t nbytes);
-
 #endif

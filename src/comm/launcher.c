@@ -152,7 +152,8 @@ out:
 /* Tasks of a job of Slurm that has no step: its batch file runs this program itself. */
 static int slurm_tasks(void)
 {
-	const char *name = getenv("SLURM_NTASKS") ? "SLURM_NTASKS" : "SLURM_NPROCS"; /* its old one */
+	/* The second is its old name. */
+	const char *name = getenv("SLURM_NTASKS") ? "SLURM_NTASKS" : "SLURM_NPROCS";
 	const int nodes = number("SLURM_JOB_NUM_NODES"), tasks = number(name),
 		  each = number("SLURM_NTASKS_PER_NODE");
 
@@ -166,7 +167,8 @@ static int slurm_tasks(void)
 void mu_comm_report_launcher(const struct mu_topology *t)
 {
 	const int n = t->size, tasks = slurm_tasks(), workers = number("DMLC_NUM_WORKER"),
-		  servers = number("DMLC_NUM_SERVER"), world = number("WORLD_SIZE");
+		  servers = number("DMLC_NUM_SERVER"), world = number("WORLD_SIZE"),
+		  local = number("LOCAL_WORLD_SIZE");
 	const char *role = getenv("DMLC_ROLE");
 
 	if (n == 1 && tasks > 1)
@@ -178,6 +180,10 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 		mu_log_warn("WORLD_SIZE is %d in the environment, and this job has %d rank%s: "
 			    "mpirun -np N says how many",
 			    world, n, n == 1 ? "" : "s");
+	else if (local > 0 && local != t->node_size)
+		mu_log_warn("LOCAL_WORLD_SIZE is %d in the environment, and this node has %d "
+			    "rank%s: mpirun -np N says how many",
+			    local, t->node_size, t->node_size == 1 ? "" : "s");
 	if ((workers > 0 && workers != t->num_workers) ||
 	    (getenv("DMLC_NUM_SERVER") && servers != t->num_servers))
 		mu_log_warn("DMLC_NUM_WORKER is %d and DMLC_NUM_SERVER %d in the environment, and "

@@ -10,4 +10,24 @@
 extern const struct mu_option_rules mu_conf_rules;     /* of all runs */
 extern const struct mu_option_rules mu_conf_job_rules; /* of the store, for a number of ranks */
 
+/* ---- voids.c: options that have no effect in a run; report/void.c finds the facts ---- */
+
+/* The values that the rows are about: settled options, and what this run has not. A fact that is
+ * not known is false. */
+struct conf_void {
+	struct conf conf;		 /* the first member: options have their offsets in it */
+	bool untrained, unread, undrawn; /* nothing is trained, read, or drawn at random */
+	bool no_training_data;
+	bool no_convolutions, no_gammas; /* in the network */
+	bool no_gpus, one_device, one_rank, one_worker;
+	bool no_threads;    /* that read the data */
+	bool no_images;	    /* in these data */
+	bool no_outside;    /* no step of the augmentation shows what is outside of an image */
+	bool given_weights; /* all weights are a file's */
+	bool few_samples, few_steps, short_epochs; /* than the options ask for */
+};
+
+/* Rows for mu_option_rule_void, about a struct conf_void. */
+extern const struct mu_option_rules mu_conf_void_rules;
+
 #endif

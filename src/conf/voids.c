@@ -3,7 +3,7 @@
  * Options that have nothing to work on in a run, one row each; the run says so, and goes on. What
  * contradicts is refused: rules.c.
  */
-#include "voids.h"
+#include "rules.h"
 
 #include <stddef.h>
 
@@ -23,7 +23,8 @@
 	"lr-power|final-lr|warmup-epochs|warmup-strategy|warmup-begin-lr|lr-scale-with-workers|" \
 	"wd|wd-gamma|wd-mult|beta1|beta2|epsilon|adam-decay|rho|gamma1|gamma2|" \
 	"lamda1|beta|wd-lh|lars-eta|lower-bound|upper-bound|lamda|clip-gradient|" \
-	"clip-global-norm|label-smoothing|lr-mult|loss-scale|loss-scale-window|target-accuracy|early-stopping|" \
+	"clip-global-norm|label-smoothing|lr-mult|loss-scale|loss-scale-window|" \
+	"target-accuracy|early-stopping|" \
 	"best-metric|validate-every|validate-steps|verify-steps|on-nan|halt-before"
 #define ABOUT_UPDATES \
 	"optimizer|mom|centered|update-period|sync-period|gc-type|shard-gradients|recompute"
@@ -46,7 +47,6 @@ static const struct mu_option_fact facts[] = {
 	FACT(no_threads, NULL),
 	FACT(no_images, NULL),
 	FACT(no_outside, NULL),
-	FACT(fixed_crop, NULL),
 	FACT(given_weights, "load|resume|load-epoch"),
 	FACT(few_samples, NULL),
 	FACT(few_steps, NULL),
@@ -56,8 +56,10 @@ static const struct mu_option_fact facts[] = {
 
 static const struct mu_option_rule rules[] = {
 	{.option = ABOUT_LEARNING "|" SAVES, EXCLUDES = "untrained", .why = "nothing is trained"},
-	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample", .why = "nothing is trained"},
-	{.option = "num-examples|shuffle|shuffle-chunk|" OF_TRAINING_IMAGES, EXCLUDES = "no_training_data",
+	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample",
+	 .why = "nothing is trained"},
+	{.option = "num-examples|shuffle|shuffle-chunk|" OF_TRAINING_IMAGES,
+	 EXCLUDES = "no_training_data",
 	 .why = "no training data are read"},
 	{.option = ABOUT_READING, EXCLUDES = "unread", .why = "no data are read"},
 	{.option = "seed", EXCLUDES = "undrawn", .why = "nothing is drawn at random"},
@@ -79,8 +81,6 @@ static const struct mu_option_rule rules[] = {
 	{.option = "fill-value", EXCLUDES = "no_outside",
 	 .why = "no step shows what is outside of an image: --pad-size and "
 		"--max-random-rotate-angle do"},
-	{.option = "random-crop", EXCLUDES = "fixed_crop",
-	 .why = "images and crop are equal, and a crop cannot move"},
 	{.option = "initializer", EXCLUDES = "given_weights", .why = "the weights are the file's"},
 	{.option = "num-examples", EXCLUDES = "few_samples", .why = "there are fewer samples"},
 	{.option = "num-batches", EXCLUDES = "few_steps", .why = "an epoch has fewer steps"},

@@ -58,7 +58,7 @@ static const struct change {
 	 "the transparency of images is dropped, and the colours below "
 	 "it are used", NULL},
 	{MU_IMAGE_GREY, false, 0,
-	 "grey images have no hue and no saturation that --max-random-h and --saturation could change", changes_hue},
+	 "random hue and saturation have no effect on grey images", changes_hue},
 };
 
 /* Each once, by worker 0. */

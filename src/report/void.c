@@ -10,9 +10,8 @@
 
 #include <muster/base.h>
 
-#include "base/options.h"
 #include "conf/conf.h"
-#include "conf/voids.h"
+#include "conf/rules.h"
 
 enum { LINE_BYTES = 2048 };
 
@@ -32,14 +31,12 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 {
 	const struct conf *v = e->conf;
 	const struct mu_input *in = e->train;
-	struct mu_augment a = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN);
+	const struct mu_augment a = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN);
 
 	f->no_threads = !in->ops->threads;
 	f->no_images = !in->ops->colour_images;
 	f->no_outside = a.pad == 0 && a.max_rotate_angle == 0 && a.max_shear <= 0 &&
 			a.min_scale <= 0 && a.max_scale <= 0 && a.max_aspect <= 0;
-	a.random_crop = !a.random_resized_crop && in->ops->colour_images;
-	f->fixed_crop = mu_augment_crop_is_fixed(&a, in->stored, in->shape);
 	f->few_samples = in->n < (size_t)v->num_examples;
 	f->few_steps = e->steps > 0 && e->steps < (size_t)v->num_batches;
 	f->short_epochs = e->steps > 0 && e->steps < (size_t)v->update_period;
