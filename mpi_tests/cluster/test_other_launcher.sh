@@ -59,6 +59,7 @@ says 1 'Slurm gives this job 4 tasks or nodes, and one process trains: mpirun' S
 says 1 'Slurm gives this job 2 tasks or nodes' SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2
 says 1 'Slurm gives this job 2 tasks or nodes' SLURM_JOB_ID=7 SLURM_NPROCS=2
 says 1 'LOCAL_WORLD_SIZE is 4 in the environment, and this node has 1 rank:' LOCAL_WORLD_SIZE=4
+says 1 'PMIX_RANK is 1 in the environment' PMIX_RANK=1
 says 2 'WORLD_SIZE is 4 in the environment, and this job has 2 ranks' WORLD_SIZE=4
 says 1 'DMLC_ROLE is server in the environment, and has no effect' DMLC_ROLE=server
 says 2 'DMLC_NUM_WORKER is 2 and DMLC_NUM_SERVER 2 .* this job has 2 workers and 0 servers' \

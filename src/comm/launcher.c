@@ -168,7 +168,7 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 {
 	const int n = t->size, tasks = slurm_tasks(), workers = number("DMLC_NUM_WORKER"),
 		  servers = number("DMLC_NUM_SERVER"), world = number("WORLD_SIZE"),
-		  local = number("LOCAL_WORLD_SIZE");
+		  local = number("LOCAL_WORLD_SIZE"), pmix = number("PMIX_RANK");
 	const char *role = getenv("DMLC_ROLE");
 
 	if (n == 1 && tasks > 1)
@@ -184,6 +184,10 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 		mu_log_warn("LOCAL_WORLD_SIZE is %d in the environment, and this node has %d "
 			    "rank%s: mpirun -np N says how many",
 			    local, t->node_size, t->node_size == 1 ? "" : "s");
+	if (n == 1 && pmix > 0)
+		mu_log_warn("PMIX_RANK is %d in the environment, so that other processes were "
+			    "started, and this job has 1 rank: each is alone",
+			    pmix);
 	if ((workers > 0 && workers != t->num_workers) ||
 	    (getenv("DMLC_NUM_SERVER") && servers != t->num_servers))
 		mu_log_warn("DMLC_NUM_WORKER is %d and DMLC_NUM_SERVER %d in the environment, and "
