@@ -67,8 +67,8 @@ void mu_report_void(const struct conf *conf, const struct mu_options *options,
 	o.values = &v;
 	find_modes(&v);
 	if (e) {
-		v.no_gpus = !e->devices.list.kind->memory;
-		v.one_device = e->devices.list.n == 1;
+		v.no_gpus = !e->list->kind->memory;
+		v.one_device = e->list->n == 1;
 		v.one_rank = e->topology->size == 1;
 		v.one_worker = e->topology->num_workers == 1;
 		v.given_weights |= view->saved && *view->saved;
