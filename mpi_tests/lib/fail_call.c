@@ -4,6 +4,7 @@
  *
  *	FAIL_WHAT    memory: allocations that the program itself makes, not its libraries.
  *	             files: calls on files of the folder FAIL_FOLDER, by the libraries, too.
+ *	             threads: those that the program itself starts.
  *	FAIL_AT      the number of the call that fails; 0: none
  *	FAIL_NAME    of the program that counts, such as trainer
  *	FAIL_RANK    of its ranks this one alone (PMI_RANK); not set: each
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,7 +38,7 @@
 
 enum { MOST_PLACES = 24 };
 
-enum what { NOTHING, MEMORY, FILES };
+enum what { NOTHING, MEMORY, FILES, THREADS };
 
 static struct {
 	_Atomic enum what what;
@@ -87,7 +89,9 @@ __attribute__((constructor)) static void begin(void)
 	state.folder = getenv("FAIL_FOLDER");
 	state.report = getenv("FAIL_REPORT");
 	state.at = at ? atol(at) : 0;
-	state.what = strcmp(what, "memory") == 0 ? MEMORY : FILES;
+	state.what = strcmp(what, "memory") == 0    ? MEMORY
+		     : strcmp(what, "threads") == 0 ? THREADS
+						    : FILES;
 }
 
 /* Calls that the report needs do not count. */
@@ -231,6 +235,19 @@ static bool is_in_folder(int fd)
 static void *next(const char *name)
 {
 	return dlsym(RTLD_NEXT, name);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+		   void *context)
+{
+	int (*call)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+		(int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))next(
+			"pthread_create");
+
+	if (state.what == THREADS && is_of_program(__builtin_return_address(0)) &&
+	    fails("pthread_create", EAGAIN))
+		return EAGAIN;
+	return call(thread, attr, fn, context);
 }
 
 #define NO_FILE(name, here) (state.what == FILES && (here) && fails(name, ENOSPC))

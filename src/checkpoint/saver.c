@@ -27,7 +27,7 @@ struct checkpoint_saver {
 	struct checkpoint_snapshot snapshot;
 	struct checkpoint_new_file file;
 	bool inside; /* the file is of a step inside an epoch */
-	struct checkpoint_writer *writer;
+	struct checkpoint_writer writer;
 	struct mu_vote vote;                 /* of the workers: the lowest that failed, if any */
 	size_t best_epoch;                   /* of the position that is saved */
 	int lowest;                          /* worker that failed; num_workers: none */
@@ -52,8 +52,6 @@ enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const str
 	s->e = s->file.e = e;
 	s->back = back;
 	s->last = mu_now();
-	if (e->topology->index == 0)
-		mu_checkpoint_files_sweep(e->conf->model_prefix);
 	MU_TRY(mu_vote_open(&s->vote, e->topology->peers));
 out:
 	return st;
@@ -63,8 +61,9 @@ void mu_checkpoint_saver_close(struct checkpoint_saver *s)
 {
 	if (!s)
 		return;
-	if (s->writer && mu_checkpoint_writer_end(s->writer) != MU_OK)
-		mu_trace_clear(); /* another error ends the run */
+	mu_trace_hold(true); /* another error ends the run if the writer is still at work */
+	mu_checkpoint_writer_end(&s->writer);
+	mu_trace_hold(false);
 	mu_replace_release(&s->file.replace);
 	mu_vote_close(&s->vote);
 	mu_checkpoint_snapshot_release(&s->snapshot);
@@ -146,7 +145,7 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 	at.batch = e->team.n * e->train->config.batch;
 	MU_TRY(mu_checkpoint_snapshot_copy(&s->snapshot, e, &arrays, &at, alone));
 	MU_TRY(mu_checkpoint_new_file_create(&s->file, &arrays, &at, &s->snapshot));
-	MU_TRY(mu_checkpoint_writer_begin(&s->writer, write_pieces, s));
+	mu_checkpoint_writer_begin(&s->writer, write_pieces, s);
 	s->stage = WRITE;
 	if (!e->conf->save_async)
 		MU_TRY(mu_checkpoint_saver_finish(s));
@@ -164,8 +163,7 @@ static enum mu_status begin_vote(struct checkpoint_saver *s)
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = s->e->topology;
 
-	st = mu_checkpoint_writer_end(s->writer);
-	s->writer = NULL;
+	st = mu_checkpoint_writer_end(&s->writer);
 	s->message[0] = '\0';
 	if (st != MU_OK) {
 		snprintf(s->message, sizeof s->message, "%s", mu_trace_message());
@@ -216,7 +214,7 @@ static enum mu_status end_vote(struct checkpoint_saver *s)
 	}
 	if (t->index != 0)
 		goto out;
-	MU_TRY(mu_checkpoint_writer_begin(&s->writer, commit, s));
+	mu_checkpoint_writer_begin(&s->writer, commit, s);
 	s->stage = COMMIT;
 out:
 	return st;
@@ -226,8 +224,7 @@ static enum mu_status end_commit(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
 
-	st = mu_checkpoint_writer_end(s->writer);
-	s->writer = NULL;
+	st = mu_checkpoint_writer_end(&s->writer);
 	s->stage = NONE;
 	mu_replace_release(&s->file.replace);
 	MU_TRY(st);
@@ -247,11 +244,11 @@ enum mu_status mu_checkpoint_saver_poll(struct checkpoint_saver *s)
 
 	if (!s || s->stage == NONE)
 		goto out;
-	if (s->stage == WRITE && mu_checkpoint_writer_done(s->writer))
+	if (s->stage == WRITE && mu_checkpoint_writer_done(&s->writer))
 		MU_TRY(begin_vote(s));
 	if (s->stage == AGREE)
 		MU_TRY(end_vote(s));
-	if (s->stage == COMMIT && mu_checkpoint_writer_done(s->writer))
+	if (s->stage == COMMIT && mu_checkpoint_writer_done(&s->writer))
 		MU_TRY(end_commit(s));
 out:
 	return st;

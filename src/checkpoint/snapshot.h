@@ -3,6 +3,8 @@
 #ifndef CHECKPOINT_SNAPSHOT_H
 #define CHECKPOINT_SNAPSHOT_H
 
+#include <pthread.h>
+
 #include "contents.h"
 
 /* ---- snapshot.c: this worker's part, in memory ---- */
@@ -58,11 +60,23 @@ enum mu_status mu_checkpoint_new_file_create(struct checkpoint_new_file *f,
 enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
 					  size_t n);
 
-/* A thread that calls fn. _end waits for it, frees the writer and returns the status of fn. */
-struct checkpoint_writer;
+/*
+ * A thread that calls fn. To begin does not fail, because the other workers wait for the vote:
+ * where no thread can be started, the caller's calls fn. _end waits for it and returns the status
+ * of fn; MU_OK if nothing has begun.
+ */
 typedef enum mu_status checkpoint_writer_fn(void *context);
-enum mu_status mu_checkpoint_writer_begin(struct checkpoint_writer **out, checkpoint_writer_fn *fn,
-					  void *context);
+struct checkpoint_writer {
+	pthread_t thread;
+	bool begun, threaded;
+	checkpoint_writer_fn *fn;
+	void *context;
+	_Atomic bool done;
+	enum mu_status st; /* of fn */
+	char message[CHECKPOINT_PATH + 256];
+};
+void mu_checkpoint_writer_begin(struct checkpoint_writer *w, checkpoint_writer_fn *fn,
+				void *context);
 bool mu_checkpoint_writer_done(struct checkpoint_writer *w);
 enum mu_status mu_checkpoint_writer_end(struct checkpoint_writer *w);
 

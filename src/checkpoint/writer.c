@@ -16,15 +16,6 @@
 
 #include "storage/file.h"
 
-struct checkpoint_writer {
-	pthread_t thread;
-	checkpoint_writer_fn *fn;
-	void *context;
-	_Atomic bool done;
-	enum mu_status st;
-	char message[CHECKPOINT_PATH + 256];
-};
-
 /* Worker 0 has created the file. What has its name now and is a link, or has a second name, was put
  * there by somebody: it may be any file. */
 static enum mu_status open_new_file(int *fd, const char *path)
@@ -79,29 +70,24 @@ static void *run_writer(void *argument)
 	return NULL;
 }
 
-enum mu_status mu_checkpoint_writer_begin(struct checkpoint_writer **out, checkpoint_writer_fn *fn,
-					  void *context)
+void mu_checkpoint_writer_begin(struct checkpoint_writer *w, checkpoint_writer_fn *fn,
+				void *context)
 {
-	enum mu_status st = MU_OK;
-	struct checkpoint_writer *w = NULL;
 	sigset_t all, before;
 	int error;
 
-	*out = NULL;
-	MU_TRY(MU_ALLOC(w, 1, "writer of a checkpoint"));
-	w->fn = fn;
-	w->context = context;
+	*w = (struct checkpoint_writer){.begun = true, .fn = fn, .context = context};
 	sigfillset(&all); /* the caller handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&w->thread, NULL, run_writer, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error)
-		MU_FAIL(MU_ERR_MEMORY, "the thread that writes checkpoints: %s", strerror(error));
-	*out = w;
-	w = NULL;
-out:
-	mu_free(w);
-	return st;
+	w->threaded = error == 0;
+	if (w->threaded)
+		return;
+	mu_log_warn("the thread that writes checkpoints cannot be started: %s; training waits for "
+		    "the disk",
+		    strerror(error));
+	run_writer(w);
 }
 
 bool mu_checkpoint_writer_done(struct checkpoint_writer *w)
@@ -113,12 +99,13 @@ enum mu_status mu_checkpoint_writer_end(struct checkpoint_writer *w)
 {
 	enum mu_status st = MU_OK;
 
-	if (!w)
-		return MU_OK;
-	pthread_join(w->thread, NULL);
+	if (!w->begun)
+		goto out;
+	if (w->threaded)
+		pthread_join(w->thread, NULL);
+	w->begun = false;
 	if (w->st != MU_OK)
 		MU_FAIL(w->st, "%s", w->message);
 out:
-	mu_free(w);
 	return st;
 }
