@@ -63,9 +63,6 @@ done
 others $images 500
 in_folders "a b b a" $mlp --kv-store dist_sync --num-servers 2 --num-epochs 1
 refused 'has other records for training than' # whichever ranks are workers
-others $images 500
-in_folders "a b" --evaluate --network mlp --load none.h5 $plain
-[ $status != 0 ] || fail "evaluated other data"
 
 part "the options of a rank are others"
 new_mark
@@ -102,6 +99,9 @@ part "a run resumes on other data"
 cd a || exit 1
 train 1 $mlp --model-prefix P --num-epochs 2
 cd .. || exit 1
+others $val_images 3000
+in_folders "a b" --evaluate --load P-0002.h5 $plain
+refused 'has other records for validation than'
 for row in "${rows[@]:0:2}"; do
 	IFS=: read -r file at what <<<"$row"
 	others "$file" "$at"
@@ -127,6 +127,9 @@ for file in $val_labels $val_images; do
 	expect 'warning: the validation data are others: the best epoch so far, [12], is forgotten'
 	[ "$(readlink b/P-best)" = P-0003.h5 ] || fail "the best is $(readlink b/P-best)"
 done
+others $file 33
+resume b --num-epochs 3 --keep 1 --best-metric none
+[ ! -L b/P-best ] || fail "P-best points to $(readlink b/P-best), which says nothing about other validation data"
 
 part "a run resumes in another placement on as many nodes"
 if [ "$(mpi_kind)" = mpich ]; then

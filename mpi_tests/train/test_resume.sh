@@ -237,10 +237,14 @@ rm -f T-*
 # No process has a number so large.
 touch T-0009.h5.tmp-9999999 "T-0009.h5.tmp-$$" T-x-0009.h5.tmp-9999999 T-0009-000001.h5.tmp-9999999x
 ln -s nowhere T-latest.tmp-9999999
+touch T-0008.h5.tmp-9999998 # of a job on another host, perhaps
+touch -d '2 hours ago' T-0007.h5.tmp-9999997
+printf 'host %s\npid 9999999\nstarted 1\nplace %s/%s\nsince 2000-01-01T00:00:00\n' "$(hostname)" \
+	"$(cat /proc/sys/kernel/random/boot_id)" "$(readlink /proc/self/ns/pid)" >T.lock
 train 1 $mlp --model-prefix T --num-epochs 1
 expect '^removed T-0009.h5.tmp-9999999, which a run that was stopped has left$'
-[ "$(echo *.tmp-*)" = "T-0009-000001.h5.tmp-9999999x T-0009.h5.tmp-$$ T-x-0009.h5.tmp-9999999" ] ||
-	fail "temporary files: $(ls ./*.tmp-*)"
+left="T-0008.h5.tmp-9999998 T-0009-000001.h5.tmp-9999999x T-0009.h5.tmp-$$ T-x-0009.h5.tmp-9999999"
+[ "$(echo *.tmp-*)" = "$left" ] || fail "temporary files: $(ls ./*.tmp-*)"
 rm -f ./*.tmp-*
 
 part "a header"

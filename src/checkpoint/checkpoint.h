@@ -93,12 +93,12 @@ enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_fi
 /* Warn of a file whose time is in the future. */
 void mu_checkpoint_files_warn(const struct checkpoint_files *files);
 void mu_checkpoint_files_release(struct checkpoint_files *files);
-/* Remove temporary files of runs that ended during a save. Call with the lock of the prefix: no
- * other job saves there. */
-void mu_checkpoint_files_sweep(const char *prefix);
+/* Remove temporary files of runs that ended during a save. */
+struct mu_checkpoint_lock;
+void mu_checkpoint_files_sweep(const char *prefix, const struct mu_checkpoint_lock *lock);
 /*
- * Point P-latest to path, and P-best to the file of the best epoch (0: none) if it is there; remove
- * files beyond --keep N, but these.
+ * Point P-latest to path, and P-best to the file of the best epoch (0: none); without that file
+ * there is no P-best. Remove files beyond --keep N, but these.
  */
 enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path,
 					  size_t best_epoch);

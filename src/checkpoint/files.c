@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a prefix: names, listing, removal. */
 #include "checkpoint.h"
+#include "lock.h"
 #include "saver.h"
 
 #include <ctype.h>
@@ -84,25 +85,24 @@ static bool is_ending(const char *text)
 	return after && !*after;
 }
 
-/* Length of the name without ".tmp-PID", if it is the temporary name (mu_replace_begin) of a
- * process that has ended; else 0. */
-static size_t abandoned(const char *text)
+/* Length of the name without ".tmp-PID", if it is a temporary name (mu_replace_begin) of a process
+ * that this host does not have; else 0. */
+static size_t without_pid(const char *text, long *pid)
 {
 	const char *mark = strstr(text, ".tmp-");
-	long pid = 0;
 	int n = 0;
 
-	if (!mark || sscanf(mark, ".tmp-%ld%n", &pid, &n) != 1 || mark[n] || pid <= 0 ||
-	    pid > INT_MAX || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+	if (!mark || sscanf(mark, ".tmp-%ld%n", pid, &n) != 1 || mark[n] || *pid <= 0 ||
+	    *pid > INT_MAX || kill((pid_t)*pid, 0) == 0 || errno != ESRCH)
 		return 0;
 	return (size_t)(mark - text);
 }
 
 /* Is the text after the prefix a temporary name of one of the files that a run writes there? */
-static bool is_abandoned(const char *text)
+static bool is_temporary(const char *text, long *pid)
 {
 	static const char *const names[] = {"-latest", "-best", "-run.json", "-vocab.txt"};
-	const size_t n = abandoned(text);
+	const size_t n = without_pid(text, pid);
 	const char *after = after_ending(text);
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -111,7 +111,7 @@ static bool is_abandoned(const char *text)
 	return n > 0 && after && after == text + n;
 }
 
-void mu_checkpoint_files_sweep(const char *prefix)
+void mu_checkpoint_files_sweep(const char *prefix, const struct mu_checkpoint_lock *lock)
 {
 	char folder[CHECKPOINT_PATH], path[CHECKPOINT_PATH];
 	const char *base = split(prefix, folder);
@@ -119,12 +119,15 @@ void mu_checkpoint_files_sweep(const char *prefix)
 
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		struct stat status;
+		long pid;
 
 		if (strncmp(e->d_name, base, strlen(base)) != 0)
 			continue;
 		snprintf(path, sizeof path, "%.*s%.255s", (int)(base - prefix), prefix, e->d_name);
-		if (is_abandoned(e->d_name + strlen(base)) && lstat(path, &status) == 0 &&
-		    !S_ISDIR(status.st_mode) && unlink(path) == 0)
+		if (is_temporary(e->d_name + strlen(base), &pid) && lstat(path, &status) == 0 &&
+		    !S_ISDIR(status.st_mode) &&
+		    mu_checkpoint_lock_outlives(lock, pid, status.st_mtim.tv_sec) &&
+		    unlink(path) == 0)
 			mu_log_info("removed %s, which a run that was stopped has left", path);
 	}
 	if (d)
@@ -330,6 +333,18 @@ out:
 	return st;
 }
 
+static enum mu_status unpoint(const char *prefix, const char *which)
+{
+	enum mu_status st = MU_OK;
+	char link[CHECKPOINT_PATH];
+
+	snprintf(link, sizeof link, "%s-%s", prefix, which);
+	if (unlink(link) != 0 && errno != ENOENT)
+		MU_FAIL(MU_ERR_IO, "%s cannot be removed: %s", link, strerror(errno));
+out:
+	return st;
+}
+
 /* The file that P-best pointed to before was saved for that alone: it is removed. */
 static void remove_best(const struct conf *v, const char *was, const char *best, const char *path)
 {
@@ -351,11 +366,13 @@ enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path
 	MU_TRY(point(v->model_prefix, "latest", path));
 	if (best_epoch > 0)
 		mu_checkpoint_path(v->model_prefix, best_epoch, 0, best, sizeof best);
+	read_link(v->model_prefix, "best", was);
 	/* A run that resumed with another prefix has no file of its own for it. */
 	if (*best && access(best, F_OK) == 0) {
-		read_link(v->model_prefix, "best", was);
 		MU_TRY(point(v->model_prefix, "best", best));
 		remove_best(v, was, best, path);
+	} else if (*was) { /* best by other validation data, by another metric or of another run */
+		MU_TRY(unpoint(v->model_prefix, "best"));
 	}
 	if (v->keep == 0 && !v->overwrite)
 		goto out;

@@ -18,6 +18,7 @@
 #define PATIENCE_SECONDS (3 * BEAT_SECONDS)
 /* Ranks that have lost their launcher end within this time: the next job is not refused. */
 #define END_SECONDS 2
+#define OLD_SECONDS 3600
 
 enum { OWNER_TEXT = 512, MOST_TRIES = 10 };
 
@@ -34,6 +35,8 @@ struct mu_checkpoint_lock {
 	pthread_mutex_t mutex;
 	pthread_cond_t ends;
 	bool threaded, ending;
+	long replaced; /* process of the dead owner; 0: there was none */
+	time_t made;   /* by the clock of the folder's host; 0: the file could not be written */
 };
 
 static void describe_me(struct owner *me)
@@ -180,13 +183,16 @@ static void remove_dead(const char *path, const struct sight *dead)
 }
 
 /* Not an error where there is no room: the job may make some before it saves. */
-static void write_text(int fd, const struct mu_checkpoint_lock *lock)
+static void write_text(int fd, struct mu_checkpoint_lock *lock)
 {
 	const size_t nbytes = strlen(lock->text);
 	const ssize_t n = write(fd, lock->text, nbytes);
+	struct stat info;
 
-	if (n == (ssize_t)nbytes)
+	if (n == (ssize_t)nbytes) {
+		lock->made = fstat(fd, &info) == 0 ? info.st_mtim.tv_sec : 0;
 		return;
+	}
 	mu_log_warn("%s: cannot be written: %s; another job with this prefix is not refused",
 		    lock->path, n < 0 ? strerror(errno) : "No space left on device");
 	unlink(lock->path);
@@ -212,10 +218,11 @@ out:
 	return st;
 }
 
-static enum mu_status make_file(const struct mu_checkpoint_lock *lock, const char *prefix)
+static enum mu_status make_file(struct mu_checkpoint_lock *lock, const char *prefix)
 {
 	enum mu_status st = MU_OK;
 	struct sight s;
+	struct owner dead;
 
 	for (int i = 0; i < MOST_TRIES; i++) {
 		int fd = open(lock->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -234,6 +241,7 @@ static enum mu_status make_file(const struct mu_checkpoint_lock *lock, const cha
 		}
 		if (is_held(lock->path, &s))
 			MU_TRY(refuse(lock, prefix, &s));
+		lock->replaced = get_owner(s.text, &dead) ? dead.pid : 0;
 		remove_dead(lock->path, &s);
 	}
 	MU_FAIL(MU_ERR_IO, "%s: it was created and removed %d times by others", lock->path,
@@ -299,6 +307,12 @@ out:
 		mu_free(lock);
 	}
 	return st;
+}
+
+bool mu_checkpoint_lock_outlives(const struct mu_checkpoint_lock *lock, long pid, time_t changed)
+{
+	return lock->made > 0 &&
+	       (pid == lock->replaced || difftime(lock->made, changed) > OLD_SECONDS);
 }
 
 void mu_checkpoint_unlock(struct mu_checkpoint_lock *lock)

@@ -220,6 +220,8 @@ static enum mu_status open_prefix(struct train_run *run)
 		MU_TRY(mu_checkpoint_lock(v->model_prefix, &run->lock));
 	if (trains && run->back->times == 0)
 		MU_TRY(mu_checkpoint_check_unused(v));
+	if (run->lock)
+		mu_checkpoint_files_sweep(v->model_prefix, run->lock);
 out:
 	return st;
 }
