@@ -136,6 +136,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 {
 	enum mu_status st = MU_OK;
 	char text[sizeof r->of->text];
+	bool validates = false, validated;
 
 	*d = (struct checkpoint_difference){.foreign = false};
 	for (size_t i = 0; i < r->n; i++) {
@@ -146,7 +147,8 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		if (!is_identity(r, item) || is(item, CHECKPOINT_DATA_CONTENTS) ||
 		    is(item, NORM_EPS))
 			MU_TRY(mu_array_file_has_text(c->file, item->name, &there));
-		d->validation |= !there && is(item, CHECKPOINT_DATA_VALIDATION) && d->compared;
+		validates |= is(item, CHECKPOINT_DATA_VALIDATION);
+		d->unknown |= !there && is(item, CHECKPOINT_DATA_VALIDATION) && d->compared;
 		d->compared |= there && is(item, CHECKPOINT_DATA_CONTENTS);
 		if (!there && !(is_identity(r, item) && is(item, NORM_EPS)))
 			continue;
@@ -157,6 +159,9 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 		if (strcmp(text, item->text) != 0 && !is_unknown(item, text))
 			MU_TRY(note(r, item, text, c, d));
 	}
+	d->validation |= d->unknown;
+	MU_TRY(mu_array_file_has_text(c->file, CHECKPOINT_DATA_VALIDATION, &validated));
+	d->parts = validated != validates;
 out:
 	return st;
 }
@@ -176,15 +181,23 @@ enum mu_status mu_checkpoint_words_check(const struct mu_engine *e, struct mu_ar
 	return st;
 }
 
-void mu_checkpoint_files_report(const struct mu_engine *e, const char *path)
+void mu_checkpoint_files_report(const struct mu_engine *e, const char *path,
+				const struct checkpoint_difference *d)
 {
 	const struct mu_input_contents *t = &e->train->contents,
 				       none = {.n = 0},
 				       *v = e->validate ? &e->validate->contents : &none;
 
-	if (t->hashed == t->n && v->hashed == v->n)
-		mu_log_info("the files of the data are not as old as when %s was saved: all of "
-			    "their %zu records were compared",
+	/* One hash has the files of both: those of validation may be all that differs. */
+	if (d->validation || d->parts) {
+		if (t->hashed < t->n)
+			mu_log_warn("the files of the training data may have other times, names, "
+				    "sizes or labels than when %s was saved: %zu of their %zu "
+				    "records were compared",
+				    path, t->hashed, t->n);
+	} else if (t->hashed == t->n && v->hashed == v->n)
+		mu_log_info("the files of the data have other times, names or sizes than when %s "
+			    "was saved: all of their %zu records were compared",
 			    path, t->n + v->n);
 	else
 		mu_log_warn("the files of the data have other times, names, sizes or labels than "
@@ -192,9 +205,14 @@ void mu_checkpoint_files_report(const struct mu_engine *e, const char *path)
 			    path, t->hashed + v->hashed, t->n + v->n);
 }
 
-void mu_checkpoint_best_forget(struct checkpoint_position *at)
+void mu_checkpoint_best_forget(struct checkpoint_position *at, const char *path,
+			       const struct checkpoint_difference *d)
 {
-	if (at->best.epoch > 0)
+	if (at->best.epoch > 0 && d->unknown)
+		mu_log_warn("%s was saved without validation data: whether the best epoch so far, "
+			    "%zu, is of those of this run is not known, and it is forgotten",
+			    path, at->best.epoch);
+	else if (at->best.epoch > 0)
 		mu_log_warn("the validation data are others: the best epoch so far, %zu, is "
 			    "forgotten",
 			    at->best.epoch);

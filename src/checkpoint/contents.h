@@ -48,6 +48,8 @@ struct checkpoint_difference {
 	bool foreign;    /* what needs --override */
 	bool compared;   /* the file has the contents of its data */
 	bool validation; /* the validation data are others, or the file's are not known */
+	bool unknown;    /* the latter */
+	bool parts;      /* only one of the two has validation data */
 	bool files;      /* the files of the data have other times, names, sizes or labels */
 	bool counts;     /* of ranks or nodes */
 	char text[1024]; /* a list of the differences but `files`; "": there are none */
@@ -64,9 +66,11 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 enum mu_status mu_checkpoint_words_check(const struct mu_engine *e, struct mu_array_file *file,
 					 const char *path, bool *foreign);
 /* A line about files of other times. The hashes of their records are equal, or were reported. */
-void mu_checkpoint_files_report(const struct mu_engine *e, const char *path);
+void mu_checkpoint_files_report(const struct mu_engine *e, const char *path,
+				const struct checkpoint_difference *difference);
 /* The best value of other validation data says nothing about those of this run. */
-void mu_checkpoint_best_forget(struct checkpoint_position *at);
+void mu_checkpoint_best_forget(struct checkpoint_position *at, const char *path,
+			       const struct checkpoint_difference *difference);
 
 /* The row of an option; NULL: there is none. */
 const struct mu_option *mu_checkpoint_option(const char *name);

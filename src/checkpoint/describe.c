@@ -423,7 +423,8 @@ enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 	c.heads = attends(d, v);
 	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++)
 		MU_TRY(take(d, o, v, &c, which));
-	if (c.heads)
+	/* The arrays of another network are refused as such. */
+	if (c.heads && !(*d->network && is_foreign(d, v)))
 		MU_TRY(check_heads(d, o));
 out:
 	return st;

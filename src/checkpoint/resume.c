@@ -88,9 +88,9 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 	if (*d.text)
 		mu_log_warn("not as when %s was saved: %s", path, d.text);
 	if (d.files)
-		mu_checkpoint_files_report(s->e, path);
+		mu_checkpoint_files_report(s->e, path, &d);
 	if (d.validation && !s->e->conf->evaluate)
-		mu_checkpoint_best_forget(&r->at);
+		mu_checkpoint_best_forget(&r->at, path, &d);
 out:
 	mu_array_file_close(file, false);
 	return st;
