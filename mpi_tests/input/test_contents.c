@@ -13,7 +13,8 @@
 
 #include "../lib/record_data.h"
 
-enum { N = 6, SIDE = 4, PIXELS = SIDE * SIDE, CIFAR = 1 + 3 * 32 * 32, MANY = 300000 };
+enum { N = 6, SIDE = 4, PIXELS = SIDE * SIDE, CIFAR = 1 + 3 * 32 * 32 };
+enum { MANY = 300000, WINDOW = 5000 };
 
 static void write_idx(void)
 {
@@ -81,14 +82,14 @@ static void write_folder(void)
 static const uint32_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
 
 /* Tokens of 4 bytes each; this code runs on machines that write the lowest byte first. */
-static void write_wide(void)
+static void write_wide(const char *name, const uint32_t *ids, size_t n)
 {
-	uint8_t file[1024 + sizeof tokens] = {0};
-	const int32_t head[3] = {20240520, 2, 13};
+	static uint8_t file[1024 + 4 * WINDOW + 4];
+	const int32_t head[3] = {20240520, 2, (int32_t)n};
 
 	memcpy(file, head, sizeof head);
-	memcpy(file + 1024, tokens, sizeof tokens);
-	data_put("train_wide.bin", file, sizeof file);
+	memcpy(file + 1024, ids, 4 * n);
+	data_put(name, file, 1024 + 4 * n);
 }
 
 static void write_all(void)
@@ -100,7 +101,7 @@ static void write_all(void)
 	write_folder();
 	data_text("text", "to be or not to be\nthat is the question\n");
 	CHECK(mu_token_file_write(data_path("train_tokens.bin"), tokens, 13) == MU_OK);
-	write_wide();
+	write_wide("train_wide.bin", tokens, 13);
 }
 
 static struct mu_input_config config_of(const char *reader, const char *file)
@@ -257,6 +258,33 @@ static void test_many(void)
 	CHECK(after.records == before.records && after.times != before.times);
 }
 
+/* The same tokens in another width, in windows longer than a piece that is read. */
+static void test_widths(void)
+{
+	static uint32_t ids[WINDOW + 1];
+	struct mu_input_config narrow = config_of("tokens", "train_n.bin"), wide = narrow;
+	char paths[DATA_PATH];
+	struct mu_input_contents one, other;
+
+	for (size_t i = 0; i <= WINDOW; i++)
+		ids[i] = (uint32_t)(i * i % 65536);
+	CHECK(mu_token_file_write(data_path("train_n.bin"), ids, WINDOW + 1) == MU_OK);
+	write_wide("train_w.bin", ids, WINDOW + 1);
+	snprintf(paths, sizeof paths, "%s", data_path("train_n.bin"));
+	narrow.paths = paths;
+	narrow.window = WINDOW;
+	narrow.classes = 0;
+	wide = narrow;
+	one = look(&narrow);
+	wide.paths = data_path("train_w.bin");
+	other = look(&wide);
+	CHECK(one.n == 1 && one.records == other.records && one.listing == other.listing);
+	ids[WINDOW] += 65536;
+	write_wide("train_w.bin", ids, WINDOW + 1);
+	other = look(&wide);
+	CHECK(other.n == 1 && one.records != other.records);
+}
+
 static void clean(void)
 {
 	char name[32];
@@ -282,6 +310,7 @@ int main(void)
 		test_bytes(&kinds[i]);
 	test_order();
 	test_many();
+	test_widths();
 	clean();
 	return check_failures() ? 1 : 0;
 }
