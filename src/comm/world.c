@@ -81,8 +81,9 @@ void mu_world_follow_launcher(void)
 	if (!is_proxy(parent) || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0)
 		return;
 	starter = parent;
-	if (getppid() != parent) /* it has ended before */
-		raise(SIGTERM);
+	/* It has ended before. To the process: the thread that waits for signals takes this one. */
+	if (getppid() != parent)
+		kill(getpid(), SIGTERM);
 }
 
 bool mu_world_lost_launcher(void)

@@ -2,6 +2,7 @@
 /* mu_train: arguments, then set-up, then training or serving, then the end. */
 #include "setup.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -325,11 +326,12 @@ out:
 /* Several ranks watch each other. */
 static void set_patience(const struct mu_train_end *end, const struct conf *v, int size)
 {
+	const double limit = v->limits.timeout < INT_MAX ? v->limits.timeout : INT_MAX;
+
 	if (end->patience)
-		atomic_store(end->patience,
-			     size > 1		     ? 0
-			     : v->limits.timeout < 1 ? v->limits.timeout > 0
-						     : (int)v->limits.timeout);
+		atomic_store(end->patience, size > 1    ? 0
+					    : limit < 1 ? limit > 0
+							: (int)limit);
 }
 
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
