@@ -65,6 +65,7 @@ done
 part "no thread can be started that writes a checkpoint"
 export FAIL_WHAT=threads
 for rank in 0 1; do
+	rm -f W-*
 	failing $rank 0 2 --num-epochs 1 --kv-store dist_sharded --model-prefix W
 	calls=$(count)
 	mv W-0001.h5 whole.h5
