@@ -133,10 +133,15 @@ static void make_index(void)
 
 static void make_list(void)
 {
+	char lines[2001] = "";
+
 	put_text("list/one", "0\t0.000000\tant/1.jpg\n");
 	put_text("list/more", "7\t1\t2.5\t-3e1\ta b/c.png\r\n\n18446744073709551615\t0x1p3\tx");
 	put_text("list/no-label", "0\tant/1.jpg\n");
 	put_text("list/no-number", "x\t1\tant/1.jpg\n1\t1\t\n");
+	for (size_t i = 0; i + 1 < sizeof lines; i += 2)
+		memcpy(lines + i, "x\r", 3);
+	put_text("list/returns", lines);
 }
 
 static void make_idx(void)

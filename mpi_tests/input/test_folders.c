@@ -98,12 +98,36 @@ static void test_list(void)
 	unlink(data_path("x.lst"));
 }
 
+/* Lines that end in a carriage return alone, as many as outgrow any room by chance. */
+static void test_unlabelled_list(void)
+{
+	enum { N = 20000, LINE = 6 };
+	const struct mu_records_config config = {.unlabelled = true};
+	struct mu_records *r;
+	struct mu_records_info info;
+	char *text = malloc(N * LINE + 1), where[200];
+
+	for (size_t i = 0; i < N; i++)
+		memcpy(text + i * LINE, i + 1 < N ? "a.jpg\r" : "b.jpg\n", LINE + 1);
+	data_put("cr.lst", text, N * LINE);
+	if (CHECK(mu_records_open(&r, data_path("cr.lst"), &config) == MU_OK)) {
+		mu_records_info(r, &info);
+		CHECK(info.n == N);
+		CHECK_HAS(mu_records_where(r, N - 2, where, sizeof where), "a.jpg");
+		CHECK_HAS(mu_records_where(r, N - 1, where, sizeof where), "b.jpg");
+	}
+	mu_records_close(r);
+	free(text);
+	unlink(data_path("cr.lst"));
+}
+
 int main(void)
 {
 	if (!scratch_make(data_folder))
 		return 1;
 	test_deep_folder();
 	test_list();
+	test_unlabelled_list();
 	scratch_remove(data_folder);
 	return check_failures() ? 1 : 0;
 }

@@ -105,7 +105,7 @@ static enum mu_status read_list(struct image_files *f, const char *path)
 
 	MU_TRY(mu_file_read_text(&f->text, &n, path));
 	for (const char *p = f->text; *p; p++)
-		lines += *p == '\n';
+		lines += *p == '\n' || *p == '\r'; /* where lines end below */
 	MU_TRY(MU_ALLOC(f->path, lines, path));
 	for (char *line = f->text, *end; line; line = end) {
 		char *last;
