@@ -46,15 +46,16 @@ static bool find_function(char *name, size_t nbytes)
 	return false;
 }
 
-static void handle(int number)
+static void handle(int number, siginfo_t *info, void *context)
 {
+	const bool fault = info->si_code > 0, own = fault || info->si_pid == getpid();
 	char function[128], line[PATH_BYTES + 512];
 	ssize_t written = 0;
 	int n;
 
 	for (int i = 0; i < N_SIGNALS; i++) /* a second fault ends the process */
 		sigaction(signals[i], &object.before[i], NULL);
-	if (find_function(function, sizeof function)) {
+	if (own && find_function(function, sizeof function)) {
 		n = snprintf(line, sizeof line,
 			     "%s: error: network %s: its code crashed (%s), in %s or what that "
 			     "calls\n",
@@ -63,12 +64,14 @@ static void handle(int number)
 		written = write(STDERR_FILENO, line, (size_t)n);
 	}
 	(void)written;
-	/* A fault comes again when the handler ends; abort raises its signal again. */
+	(void)context;
+	if (!fault) /* sent, by kill or abort; a fault comes again when the handler ends */
+		raise(number);
 }
 
 void mu_network_name_crashes(const char *path, const void *symbol)
 {
-	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+	struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_ONSTACK | SA_SIGINFO};
 	static stack_t stack; /* of this thread: its own may be what has overflowed */
 	const bool first = !*object.path;
 	void *at[1];
