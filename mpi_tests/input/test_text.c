@@ -126,12 +126,17 @@ static void check_bad(const char *text, const char *words)
 static void test_bad_vocabularies(void)
 {
 	struct mu_vocabulary *v = NULL;
+	char line[4200];
 
 	check_bad("", "is empty");
 	check_bad("<eos>\na\nb\na\n", "line 4: \"a\" is in line 2, too");
 	check_bad("<eos>\n\na\n", "line 2: it must be a word");
 	check_bad("<eos>\na\\q\n", "line 2: it must be a word, with backslashes only as");
 	check_bad("a\nbc\n", "line 2: \"bc\" is no character");
+	memcpy(line, "\xef\xbb\xbf", 3); /* a byte order mark, and a line that is too long */
+	memset(line + 3, 'a', sizeof line - 4);
+	line[sizeof line - 1] = '\0';
+	check_bad(line, "line 1 has more than 4094 bytes");
 	CHECK(mu_vocabulary_read(&v, path_of("nothing.txt")) == MU_ERR_IO);
 	CHECK_HAS(mu_trace_message(), "nothing.txt");
 	mu_trace_clear();
@@ -233,6 +238,19 @@ static void check_refused(struct mu_input_config config, const char *words)
 	mu_trace_clear();
 }
 
+/* A plain text that begins as others do. */
+static void check_read(const char *text)
+{
+	struct mu_input_config config;
+	struct mu_input in;
+
+	write_text("begins.txt", text);
+	config = config_of("begins.txt");
+	if (CHECK(mu_input_open(&in, &config) == MU_OK))
+		mu_input_close(&in);
+	mu_trace_clear();
+}
+
 static void test_bad_texts(void)
 {
 	struct mu_input_config config;
@@ -250,6 +268,16 @@ static void test_bad_texts(void)
 	check_refused(config_of("wide.txt"), "is a text in UTF-16, and UTF-8 is needed");
 	write_text("packed.txt", "\x1f\x8b\x08");
 	check_refused(config_of("packed.txt"), "is packed by gzip, no plain text: unpack it");
+	write_text("packed.txt", "BZh91AY&SY");
+	check_refused(config_of("packed.txt"), "is packed by bzip2, no plain text: unpack it");
+	write_text("packed.txt", "PAR1 columns PAR1");
+	check_refused(config_of("packed.txt"), "is a Parquet file, no plain text");
+	write_text("packed.txt", "%PDF-1.7");
+	check_refused(config_of("packed.txt"), "is a PDF file, no plain text");
+	check_read("BZh a b\n");
+	check_read("BZh9 a b\n");
+	check_read("PAR1 a b\n");
+	check_read("%PDF- a b\n");
 	write_text("lines.jsonl", "{\"text\": \"a b\"}\n");
 	check_refused(config_of("lines.jsonl"), "is JSON lines, no plain text: take the texts out");
 	write_text("good.txt", "\xef\xbb\xbf"

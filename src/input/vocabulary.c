@@ -256,6 +256,7 @@ static enum mu_status read_lines(struct mu_vocabulary *v, const char *path, FILE
 
 	while (fgets(line, sizeof line, f)) {
 		size_t n = strlen(line);
+		const bool cut = n + 1 == sizeof line && line[n - 1] != '\n';
 
 		begin = line;
 		if (number++ == 0) {
@@ -263,7 +264,7 @@ static enum mu_status read_lines(struct mu_vocabulary *v, const char *path, FILE
 			begin += mark;
 			n -= mark;
 		}
-		if (n + 1 == sizeof line && begin[n - 1] != '\n')
+		if (cut)
 			MU_FAIL(MU_ERR_FORMAT, "%s, line %zu has more than %d bytes", path, number,
 				LINE_BYTES - 2);
 		n -= n > 0 && begin[n - 1] == '\n';
