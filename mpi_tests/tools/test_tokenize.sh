@@ -53,7 +53,8 @@ mkdir taken
 	flock -n 9 || fail "taken: no lock"
 	tool 1 taken a.txt --tokenizer one
 	expect 'error: taken: another process writes its files to this folder'
-) 9<taken
+	finish
+) 9<taken || failures=$((failures + 1))
 [ -z "$(ls taken)" ] || fail "files in a folder of another process"
 tool 0 taken a.txt --tokenizer one
 
