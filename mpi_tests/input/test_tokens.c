@@ -387,6 +387,45 @@ static void test_pair(void)
 	mu_trace_clear();
 }
 
+/* Files beside the pair by which its rule is another. */
+static void test_beside_pair(void)
+{
+	static const char vocab[] = "{\"a\": 0, \"b\": 1, \"ab\": 2, \"<|endoftext|>\": 3}";
+	static const struct {
+		const char *name, *text, *words; /* words: NULL: it changes nothing */
+	} files[] = {
+		{"added_tokens.json", "{\"ab\": 2}", NULL},
+		{"added_tokens.json", "{\"<|im_end|>\": 4}",
+		 "has the added token <|im_end|>, which vocab.json lacks: save the fast"},
+		{"tokenizer_config.json", "{\"tokenizer_class\": \"GPT2Tokenizer\", "
+					  "\"add_prefix_space\": false, \"added_tokens_decoder\": "
+					  "{\"3\": {\"content\": \"<|endoftext|>\"}}}",
+		 NULL},
+		{"tokenizer_config.json", "{\"tokenizer_class\": \"GPT2TokenizerFast\"}", NULL},
+		{"tokenizer_config.json", "{\"tokenizer_class\": \"Qwen2Tokenizer\"}",
+		 "tokenizer_config.json: has tokenizer_class Qwen2Tokenizer, and vocab.json"},
+		{"tokenizer_config.json", "{\"add_prefix_space\": true}", "has add_prefix_space"},
+		{"tokenizer_config.json",
+		 "{\"added_tokens_decoder\": {\"2\": {\"content\": \"ab\"}}}",
+		 "has the added token ab, which vocab.json and merges.txt do not tell"},
+		{"tokenizer_config.json", "{\"a\"", "tokenizer_config.json, byte"},
+	};
+
+	write_bytes("vocab.json", vocab, strlen(vocab));
+	write_bytes("merges.txt", "a b\n", 4);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct mu_tokenizer *t = NULL;
+
+		write_bytes(files[i].name, files[i].text, strlen(files[i].text));
+		CHECK((mu_tokenizer_read(&t, folder) == MU_OK) == !files[i].words);
+		if (files[i].words)
+			CHECK_HAS(mu_trace_message(), files[i].words);
+		mu_trace_clear();
+		mu_tokenizer_free(t);
+		remove(path_of(files[i].name));
+	}
+}
+
 /* An added token in the vocabulary, too, whose name there would be other bytes: it is its text. */
 static void test_added_name(void)
 {
@@ -443,6 +482,7 @@ int main(void)
 		test_rule(i / 2, i % 2 && rules[i / 2].whole);
 	test_added_name();
 	test_pair();
+	test_beside_pair();
 	test_out_of_date();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;

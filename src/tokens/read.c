@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json_read.h"
 
@@ -208,6 +209,85 @@ out:
 	return st;
 }
 
+/* What transformers saves beside the pair, where its rule may be another than GPT-2's. */
+#define CURE "save the fast tokenizer (AutoTokenizer, save_pretrained), and give its tokenizer.json"
+
+/* Is it of GPT-2, and nothing added? */
+static enum mu_status check_config(const char *path, const struct mu_json_value *top)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *class = mu_json_member(top, "tokenizer_class"), *v;
+	const struct mu_json_value *space = mu_json_member(top, "add_prefix_space");
+	const struct mu_json_value *added = mu_json_member(top, "added_tokens_decoder");
+
+	if (class && class->type != MU_JSON_NULL && !mu_json_is_text(class, "GPT2Tokenizer") &&
+	    !mu_json_is_text(class, "GPT2TokenizerFast"))
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s: has tokenizer_class %.60s, and vocab.json and merges.txt are read by "
+			"GPT-2's rule: " CURE,
+			path, class->type == MU_JSON_TEXT ? class->as.text : "of no name");
+	if (space && space->type != MU_JSON_NULL && space->type != MU_JSON_FALSE)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s: has add_prefix_space, which is not done with vocab.json and "
+			"merges.txt: " CURE,
+			path);
+	v = added && added->type == MU_JSON_OBJECT ? mu_json_first(added) : NULL;
+	for (uint32_t i = 0; v && i < added->n; i++, v = mu_json_next(v)) {
+		const struct mu_json_value *content = mu_json_member(v, "content");
+
+		if (!mu_json_is_text(content, MU_TOKEN_END_OF_TEXT))
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s: has the added token %.60s, which vocab.json and merges.txt "
+				"do not tell: " CURE,
+				path,
+				content && content->type == MU_JSON_TEXT ? content->as.text
+									 : v->name);
+	}
+out:
+	return st;
+}
+
+static enum mu_status check_added(const struct source *s, const char *path,
+				  const struct mu_json_value *top)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *v = top->type == MU_JSON_OBJECT ? mu_json_first(top) : NULL;
+
+	for (uint32_t i = 0; v && i < top->n; i++, v = mu_json_next(v))
+		if (mu_tokenizer_find(s->t, v->name, v->name_bytes) == TOKENS_NONE)
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"%s: has the added token %.60s, which vocab.json lacks: " CURE,
+				path, v->name);
+out:
+	return st;
+}
+
+static enum mu_status check_beside(const struct source *s, int folder)
+{
+	enum mu_status st = MU_OK;
+	static const char *const names[] = {"tokenizer_config.json", "added_tokens.json"};
+	struct mu_json_document json = {0};
+	char path[PATH_BYTES], *text = NULL;
+	size_t nbytes;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "%.*s%s", folder, s->path, names[i]);
+		if (access(path, F_OK) != 0)
+			continue;
+		MU_TRY(mu_token_text_read(path, false, &text, &nbytes));
+		MU_TRY(mu_json_read(&json, path, text, nbytes));
+		MU_TRY(i == 0 ? check_config(path, json.values)
+			      : check_added(s, path, json.values));
+		mu_json_release(&json);
+		mu_free(text);
+		text = NULL;
+	}
+out:
+	mu_json_release(&json);
+	mu_free(text);
+	return st;
+}
+
 static enum mu_status read_pair(struct source *s, const struct mu_json_value *vocab)
 {
 	enum mu_status st = MU_OK;
@@ -218,6 +298,7 @@ static enum mu_status read_pair(struct source *s, const struct mu_json_value *vo
 	struct token_added added = {.special = true};
 
 	MU_TRY(add_vocabulary(s, vocab));
+	MU_TRY(check_beside(s, folder));
 	snprintf(merges, sizeof merges, "%.*smerges.txt", folder, s->path);
 	s->path = merges;
 	MU_TRY(read_merges(s));
