@@ -29,8 +29,10 @@ enum mu_status im2rec_pack_lists(const struct im2rec_values *v, const char *pref
 struct im2rec_names {
 	char **name; /* of each label; owned; NULL: not seen */
 	size_t n;
-	bool none;     /* labels and folders do not belong together one by one */
-	char why[200]; /* if names are lost by that */
+	bool none;         /* labels and folders do not belong together one by one */
+	char why[200];     /* if names are lost by that */
+	bool folders;      /* an image lies in one */
+	char outside[104]; /* the first image that lies in none; "": all do */
 };
 
 enum mu_status im2rec_names_add(struct im2rec_names *names, const char *list);

@@ -45,6 +45,9 @@ static enum mu_status add_line(struct im2rec_names *c, const struct mu_image_lis
 	size_t label, n;
 	const char *folder = find_folder(line->path, &n);
 
+	c->folders = c->folders || n > 0;
+	if (n == 0 && !*c->outside)
+		snprintf(c->outside, sizeof c->outside, "%s", line->path);
 	c->none = c->none || n == 0 || line->n_labels != 1 || !is_class(line->labels[0]);
 	if (c->none)
 		goto out;
@@ -93,6 +96,9 @@ enum mu_status im2rec_names_check(struct im2rec_names *c)
 		c->none = true;
 		snprintf(c->why, sizeof c->why, "no list has an image of class %zu", i);
 	}
+	if (c->none && !*c->why && c->folders && *c->outside)
+		snprintf(c->why, sizeof c->why, "image %.100s lies in no folder that names a class",
+			 c->outside);
 	if (c->none || c->n == 0)
 		goto out;
 	MU_TRY(MU_ALLOC(sorted, c->n, "names of classes"));
