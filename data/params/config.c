@@ -16,6 +16,7 @@
 
 enum how {
 	HARMLESS, /* nothing follows from it */
+	TOLD,     /* of the images, and not taken over: one note tells all of them */
 	ONE_OF,   /* one of `words` */
 	ROUNDING, /* another value than `words` changes the rounding alone */
 	SIZE,     /* the arrays' */
@@ -54,11 +55,10 @@ static const struct member gpt2[] = {
 	{"|scale_attn_weights|", ONE_OF, "|true|", 0},
 	{"|scale_attn_by_inverse_layer_idx|", ONE_OF, "|false|", 0},
 	{"|reorder_and_upcast_attn|", ROUNDING, "|false|", 0},
-	{"|add_cross_attention|", ONE_OF, "|false|", 0},
 	{"|tie_word_embeddings|", TIED, NULL, 0},
 	{"|n_ctx|attn_pdrop|embd_pdrop|resid_pdrop|summary_activation|summary_first_dropout|"
 	 "summary_proj_to_labels|summary_type|summary_use_proj|id2label.*|label2id.*|_num_labels|"
-	 "num_labels|is_decoder|",
+	 "num_labels|is_decoder|id2label|label2id|n_special|predict_special_tokens|output_past|",
 	 HARMLESS, NULL, 0},
 	{NULL, HARMLESS, NULL, 0},
 };
@@ -71,6 +71,7 @@ static const struct member vit[] = {
 	{"|num_channels|", SIZE, SIZE_OF(channels)},
 	{"|num_labels|_num_labels|", SIZE, SIZE_OF(classes)},
 	{"|id2label.*|", NAMES, NULL, 0},
+	{"|id2label|label2id|", ONE_OF, "|{}|null|", 0},
 	{"|intermediate_size|", INNER, NULL, 0},
 	{"|num_attention_heads|", HEADS, NULL, 0},
 	{"|hidden_act|", ONE_OF, "|\"gelu\"|", 0},
@@ -94,13 +95,19 @@ static const struct member resnet[] = {
 	{"|global_pool|", ONE_OF, "|\"avg\"|", 0},
 	{"|pretrained_cfg.mean|", MEAN, NULL, 0},
 	{"|pretrained_cfg.std|", STD, NULL, 0},
-	{"|num_classes|num_features|pretrained_cfg.*|", HARMLESS, NULL, 0},
+	{"|pretrained_cfg.interpolation|pretrained_cfg.crop_pct|pretrained_cfg.crop_mode|"
+	 "pretrained_cfg.input_size|",
+	 TOLD, NULL, 0},
+	{"|num_classes|", SIZE, SIZE_OF(classes)},
+	{"|model_args|", ONE_OF, "|{}|null|", 0},
+	{"|num_features|pretrained_cfg.*|label_names|label_descriptions|label_descriptions.*|",
+	 HARMLESS, NULL, 0},
 	{NULL, HARMLESS, NULL, 0},
 };
 
 /* Members of every configuration of transformers. */
 static const struct member common[] = {
-	{"|is_encoder_decoder|torchscript|", ONE_OF, "|false|", 0},
+	{"|is_encoder_decoder|torchscript|add_cross_attention|", ONE_OF, "|false|", 0},
 	{"|pruned_heads|", ONE_OF, "|{}|null|", 0},
 	{"|_name_or_path|name_or_path|_commit_hash|transformers_version|torch_dtype|dtype|license|"
 	 "task_specific_params|task_specific_params.*|return_dict|return_dict_in_generate|"
@@ -137,11 +144,13 @@ void model_path(const char *place, const char *name, char path[MODEL_PATH])
 
 void model_note(struct model_config *c, const char *format, ...)
 {
+	char text[MODEL_NOTES / 2];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(TEXT_PLACE(c), format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	mu_text_show(TEXT_PLACE(c), text);
 	snprintf(TEXT_PLACE(c), "\n");
 }
 
@@ -170,6 +179,7 @@ struct reading {
 	const char *network;
 	size_t n_names; /* of classes */
 	size_t patch[2];
+	char told[200];
 };
 
 static const struct member *find_member(const struct member *rows, const char *name)
@@ -231,14 +241,14 @@ out:
 	return st;
 }
 
-/* A number that two names may tell. null and 0 tell nothing. */
+/* A number that two names may tell. null tells nothing. */
 static enum mu_status set_number(double *out, const char *name, const char *value)
 {
 	enum mu_status st = MU_OK;
 	char *end;
 	const double number = strtod(value, &end);
 
-	if (strcmp(value, "null") == 0 || (*value && !*end && number == 0))
+	if (strcmp(value, "null") == 0)
 		goto out;
 	if (!*value || *end || !(number > 0 && number < 1e6))
 		MU_FAIL(MU_ERR_FORMAT, "its config.json has \"%s\": %s, which is no such number",
@@ -272,6 +282,16 @@ out:
 	return st;
 }
 
+/* Its name without the object's. */
+static void add_told(struct reading *r, const char *name, const char *value)
+{
+	const size_t n = strlen(r->told);
+	const char *dot = strchr(name, '.');
+
+	snprintf(r->told + n, sizeof r->told - n, "%s%s %.40s", n > 0 ? ", " : "",
+		 dot ? dot + 1 : name, value);
+}
+
 static enum mu_status read_value(struct reading *r, const struct member *m, const char *name,
 				 const char *value)
 {
@@ -281,6 +301,7 @@ static enum mu_status read_value(struct reading *r, const struct member *m, cons
 
 	switch (m->how) {
 	case HARMLESS: break;
+	case TOLD: add_told(r, name, value); break;
 	case ONE_OF: MU_TRY(check_word(r, m, name, value)); break;
 	case ROUNDING:
 		if (!model_is_one_of(m->words, value))
@@ -424,6 +445,11 @@ enum mu_status model_config_read(struct model_config *c, const char *place,
 	MU_TRY(mu_settings_each(path, read_member, &r, &c->there));
 	if (c->there && c->eps == 0)
 		c->eps = is_gpt2 ? 1e-5 : is_vit ? 1e-12 : 0; /* transformers' defaults */
+	if (*r.told)
+		model_note(c,
+			   "config.json has %s, which is not taken over: images are resized by "
+			   "bilinear interpolation here; give trainer --image-shape and --resize",
+			   r.told);
 	MU_TRY(check_whole(&r));
 	if (is_vit)
 		MU_TRY(check_vit(&r));

@@ -227,6 +227,8 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 	lacks_tokenizer = is_missing(to, "tokenizer.json", tokenizer);
 	if (!write && is_whole(&m) && !lacks_config)
 		MU_TRY(check_config(&m, to, config));
+	if (!write && is_whole(&m) && strcmp(family, "vit") == 0)
+		MU_TRY(model_images_check(in, to, m.height, m.width));
 	if (!write && m.tokenizer && !lacks_tokenizer)
 		MU_TRY(check_tokenizer(&m, tokenizer));
 	if (!write)

@@ -7,20 +7,55 @@
 #include "names.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { TEXT_BYTES = 128 };
 
-enum how { HARMLESS, ONE_OF, ROUNDING, FLAG, FACTOR, MEAN, STD, SIDES, SHORTER, HEIGHT, WIDTH };
+enum how {
+	TYPE,
+	HARMLESS,
+	ONE_OF,
+	ROUNDING,
+	FLAG,
+	FACTOR,
+	MEAN,
+	STD,
+	SIDES,
+	SHORTER,
+	HEIGHT,
+	WIDTH
+};
 
 struct pixels {
 	struct model_config *c;
-	bool resize, crop, rescale, normalize;
+	const char *types; /* of the processor */
+	bool resize, crop, rescale, normalize, resample;
+	bool shorter_size; /* "size", a number, is that of the shorter side */
 	double factor, mean[3], std[3];
-	double shorter, size[2], cropped[2]; /* height, width */
+	double shorter, size[2], cropped[2]; /* height, width; 0: not told */
 };
+
+/* Processors of transformers, and what their members are where the file lacks them. resample: true:
+ * bilinear. A file without a type is of the first. */
+#define COMMON .resize = true, .rescale = true, .normalize = true, .factor = 1 / 255.0
+static const struct pixels processors[] = {
+	{COMMON,
+	 .types = "|\"ViTImageProcessor\"|\"ViTImageProcessorFast\"|\"ViTFeatureExtractor\"|",
+	 .resample = true, .mean = {0.5, 0.5, 0.5}, .std = {0.5, 0.5, 0.5}, .size = {224, 224},
+	 .cropped = {224, 224}},
+	{COMMON,
+	 .types = "|\"DeiTImageProcessor\"|\"DeiTImageProcessorFast\"|\"DeiTFeatureExtractor\"|",
+	 .crop = true, .mean = {0.5, 0.5, 0.5}, .std = {0.5, 0.5, 0.5}, .size = {256, 256},
+	 .cropped = {224, 224}},
+	{COMMON,
+	 .types = "|\"CLIPImageProcessor\"|\"CLIPImageProcessorFast\"|\"CLIPFeatureExtractor\"|",
+	 .crop = true, .shorter_size = true, .mean = {0.48145466, 0.4578275, 0.40821073},
+	 .std = {0.26862954, 0.26130258, 0.27577711}, .shorter = 224, .cropped = {224, 224}},
+};
+static const char type_names[] = "|image_processor_type|feature_extractor_type|";
 
 static const struct member {
 	const char *names;
@@ -28,10 +63,7 @@ static const struct member {
 	const char *words;
 	size_t offset; /* in struct pixels */
 } members[] = {
-	{"|image_processor_type|feature_extractor_type|", ONE_OF,
-	 "|\"ViTImageProcessor\"|\"ViTImageProcessorFast\"|\"ViTFeatureExtractor\"|"
-	 "\"CLIPImageProcessor\"|\"CLIPImageProcessorFast\"|\"CLIPFeatureExtractor\"|",
-	 0},
+	{type_names, TYPE, NULL, 0},
 	{"|do_resize|", FLAG, NULL, offsetof(struct pixels, resize)},
 	{"|do_center_crop|", FLAG, NULL, offsetof(struct pixels, crop)},
 	{"|do_rescale|", FLAG, NULL, offsetof(struct pixels, rescale)},
@@ -70,22 +102,35 @@ static bool read_value(struct pixels *p, const struct member *m, const char *val
 	const bool positive = *value && !*end && number > 0 && number < 1e6;
 	bool flag = strcmp(value, "true") == 0;
 
+	if (strcmp(value, "null") == 0 && m->how >= FACTOR)
+		return true; /* as if it were not there */
 	switch (m->how) {
+	case TYPE: return model_is_one_of(p->types, value);
 	case HARMLESS:
-	case ONE_OF:
-	case ROUNDING: return true;
+	case ONE_OF: return true;
+	case ROUNDING: p->resample = true; return true;
 	case FLAG:
 		memcpy(at, &flag, sizeof flag);
 		return flag || strcmp(value, "false") == 0 || strcmp(value, "null") == 0;
 	case FACTOR: p->factor = number; return positive;
 	case MEAN: return three(value, p->mean);
 	case STD: return three(value, p->std);
-	case SHORTER: p->shorter = number; return positive;
+	case SHORTER:
+		p->shorter = number;
+		p->size[0] = p->size[1] = 0;
+		return positive;
 	case SIDES: /* of old files */
-		((double *)at)[0] = ((double *)at)[1] = positive ? number : 0;
-		return positive || strcmp(value, "null") == 0;
-	case HEIGHT: ((double *)at)[0] = number; return positive;
-	case WIDTH: ((double *)at)[1] = number; return positive;
+		if (at == (char *)p->size && p->shorter_size)
+			p->shorter = number;
+		else
+			((double *)at)[0] = ((double *)at)[1] = number;
+		return positive;
+	case HEIGHT:
+	case WIDTH:
+		if (at == (char *)p->size)
+			p->shorter = 0;
+		((double *)at)[m->how == WIDTH] = number;
+		return positive;
 	}
 	return false;
 }
@@ -140,39 +185,58 @@ static void set_geometry(struct model_config *c, const struct pixels *p)
 			      "preprocessor_config.json");
 }
 
-enum mu_status model_images_read(struct model_config *c, const char *place)
+/* Which processor it is, whatever the order of the members. */
+static enum mu_status find_processor(void *context, const char *name, const char *value)
+{
+	struct pixels *p = context;
+
+	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
+		if (model_is_one_of(type_names, name) &&
+		    model_is_one_of(processors[i].types, value))
+			*p = processors[i];
+	return MU_OK;
+}
+
+static enum mu_status read_file(struct pixels *p, struct model_config *c, const char *place,
+				bool *there)
 {
 	enum mu_status st = MU_OK;
 	char path[MODEL_PATH];
-	bool there;
-	struct pixels p = {
-		.c = c,
-		.resize = true,
-		.rescale = true,
-		.normalize = true,
-		.factor = 1 / 255.0,
-		.mean = {0.5, 0.5, 0.5},
-		.std = {0.5, 0.5, 0.5},
-		.size = {224, 224},
-	};
 
+	*p = processors[0];
 	model_path(place, "preprocessor_config.json", path);
-	MU_TRY(mu_settings_each(path, read_member, &p, &there));
-	if (!there)
+	MU_TRY(mu_settings_each(path, find_processor, p, there));
+	p->c = c;
+	MU_TRY(mu_settings_each(path, read_member, p, there));
+	if (!*there)
 		goto out;
-	if (!p.rescale)
-		p.factor = 1;
+	if (!p->rescale)
+		p->factor = 1;
 	c->pixels = true;
 	for (int i = 0; i < 3; i++) {
-		c->mean[i] = p.normalize ? p.mean[i] / p.factor : 0;
-		c->std[i] = p.normalize ? p.std[i] / p.factor : 1 / p.factor;
+		c->mean[i] = p->normalize ? p->mean[i] / p->factor : 0;
+		c->std[i] = p->normalize ? p->std[i] / p->factor : 1 / p->factor;
 		if (!(c->std[i] > 0))
 			MU_FAIL(MU_ERR_FORMAT,
 				"its preprocessor_config.json divides by %g (\"image_std\")",
-				p.std[i]);
+				p->std[i]);
 	}
-	if (p.shorter > 0 && p.size[0] == 224)
-		p.size[0] = p.size[1] = 0;
+out:
+	return st;
+}
+
+enum mu_status model_images_read(struct model_config *c, const char *place)
+{
+	enum mu_status st = MU_OK;
+	struct pixels p;
+	bool there;
+
+	MU_TRY(read_file(&p, c, place, &there));
+	if (!there)
+		goto out;
+	if (!p.resample && p.resize)
+		model_note(c, "preprocessor_config.json has no \"resample\", which means bicubic "
+			      "(3); here images are resized by bilinear interpolation (2)");
 	set_geometry(c, &p);
 out:
 	return st;
@@ -231,6 +295,72 @@ out:
 	return st;
 }
 
+/* What the trainer makes of images. */
+struct made {
+	float mean[3], std[3];
+	double resize;
+	size_t side[2];
+};
+
+static enum mu_status compare(const struct pixels *p, const struct made *m)
+{
+	enum mu_status st = MU_OK;
+	const struct model_config *c = p->c;
+	const double *crop = p->crop ? p->cropped : p->size;
+	const double shorter = p->shorter > 0 ? p->shorter : fmin(p->size[0], p->size[1]);
+
+	for (int i = 0; i < 3; i++) {
+		if (fabs(c->mean[i] - (double)m->mean[i]) > 1e-3)
+			MU_FAIL(MU_ERR_FORMAT,
+				"its mean (\"image_mean\") is %g, and the model's %g, of pixels up "
+				"to "
+				"255",
+				c->mean[i], (double)m->mean[i]);
+		if (fabs(c->std[i] - (double)m->std[i]) > 1e-3)
+			MU_FAIL(MU_ERR_FORMAT,
+				"its deviation (\"image_std\") is %g, and the model's %g, of "
+				"pixels "
+				"up to 255",
+				c->std[i], (double)m->std[i]);
+	}
+	if (crop[0] > 0 && (crop[0] != (double)m->side[0] || crop[1] != (double)m->side[1]))
+		MU_FAIL(MU_ERR_FORMAT, "it makes images of %g x %g, and the model reads %zu x %zu",
+			crop[0], crop[1], m->side[0], m->side[1]);
+	if (p->resize && m->resize > 0 && shorter != m->resize)
+		MU_FAIL(MU_ERR_FORMAT,
+			"it resizes the shorter side to %g, and the model was trained with %g",
+			shorter, m->resize);
+out:
+	return st;
+}
+
+/* A file that is there already must make the same pixels. That images may be squeezed by it, which
+ * are cropped here, was told where the model came from. */
+enum mu_status model_images_check(struct mu_array_file *in, const char *to, size_t height,
+				  size_t width)
+{
+	enum mu_status st = MU_OK;
+	struct made made = {.side = {height, width}};
+	struct model_config c = {0};
+	struct pixels p;
+	char path[MODEL_PATH];
+	bool there;
+
+	MU_TRY(read_pixels(in, made.mean, made.std, &made.resize, &there));
+	if (!there)
+		goto out;
+	model_path(to, "preprocessor_config.json", path);
+	st = read_file(&p, &c, to, &there);
+	if (st == MU_OK && there)
+		st = compare(&p, &made);
+	if (st != MU_OK)
+		mu_trace_prefix("%s is there already, of another model; remove it, and muconvert "
+				"writes the right one: ",
+				path);
+out:
+	return st;
+}
+
 enum mu_status model_images_write(struct mu_array_file *in, const char *to, size_t height,
 				  size_t width)
 {
@@ -250,7 +380,7 @@ enum mu_status model_images_write(struct mu_array_file *in, const char *to, size
 	j.file = file.stream;
 	put_all(&j, mean, std, resize, (const size_t[]){height, width});
 	MU_TRY(mu_replace_commit(&file));
-	printf("muconvert: what it reads of images in %s\n", path);
+	printf("muconvert: what it reads of images in %s\n", mu_shown(path));
 out:
 	mu_replace_release(&file);
 	return st;

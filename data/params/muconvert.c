@@ -133,6 +133,21 @@ static enum mu_status write_array(void *context, const struct mu_params_array *a
 	return mu_array_file_read(s->file, name, array->ndims, array->dims, data);
 }
 
+enum mu_status convert_tell_others(struct mu_array_file *from, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct mu_array_others others;
+
+	MU_TRY(mu_array_file_others(from, &others));
+	if (others.n > 0)
+		fprintf(stderr,
+			"muconvert: %s: %zu array%s of other numbers than floats left out (%s%s)\n",
+			mu_shown(path), others.n, others.n == 1 ? " is" : "s are",
+			others.n == 1 ? "" : "the first is ", others.first);
+out:
+	return st;
+}
+
 static enum mu_status to_params(const char *from, const char *to, size_t *n)
 {
 	enum mu_status st = MU_OK;
@@ -149,6 +164,8 @@ static enum mu_status to_params(const char *from, const char *to, size_t *n)
 	MU_TRY(mu_array_file_each(s.file, add_array, &s));
 	if (s.n == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no arrays of float32", from);
+	if (!s.checkpoint)
+		MU_TRY(convert_tell_others(s.file, from));
 	MU_TRY(MU_ALLOC(s.arrays, s.n, "table of arrays"));
 	s.n = 0;
 	MU_TRY(mu_array_file_each(s.file, add_array, &s));

@@ -71,6 +71,7 @@ struct model_config {
 };
 /* The name in the folder `place`, or in that of the file `place`. */
 void model_path(const char *place, const char *name, char path[MODEL_PATH]);
+/* A line for the user; what is not to be shown in what it quotes is escaped. */
 __attribute__((format(printf, 2, 3))) void model_note(struct model_config *c, const char *format,
 						      ...);
 /* Is text one of "|word|word|"? "word.*" stands for all members of an object. */
@@ -81,6 +82,9 @@ enum mu_status model_config_read(struct model_config *c, const char *place,
 				 const struct name_family *family, const struct model_sizes *sizes);
 /* images.c: preprocessor_config.json, after config.json. */
 enum mu_status model_images_read(struct model_config *c, const char *place);
+/* MU_ERR_FORMAT: the one in the folder of the file `to` makes other pixels than `in` says. */
+enum mu_status model_images_check(struct mu_array_file *in, const char *to, size_t height,
+				  size_t width);
 enum mu_status model_images_write(struct mu_array_file *in, const char *to, size_t height,
 				  size_t width);
 
@@ -89,6 +93,8 @@ enum mu_status model_images_write(struct mu_array_file *in, const char *to, size
  * check. */
 enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 				const struct model_sizes *sizes, const char *to, bool write);
+/* muconvert.c: say which arrays of an HDF5 file that is no checkpoint are left out: no floats. */
+enum mu_status convert_tell_others(struct mu_array_file *from, const char *path);
 /* settings.c: attributes of the model. The message of an error names no file. */
 enum mu_status convert_settings(struct model_config *c, const struct name_family *family,
 				const struct model_sizes *sizes, struct mu_array_file *out);

@@ -31,7 +31,8 @@ static void look_at(struct model_sizes *s, const char *name, enum name_how how,
 		s->channels = a->dims[1], s->patch = a->dims[2];
 	else if (strcmp(name, "arg/head_weight") == 0)
 		s->head = true;
-	else if (strcmp(name, "arg/head_bias") == 0 && a->ndims == 1)
+	else if ((strcmp(name, "arg/head_bias") == 0 || strcmp(name, "arg/fc1_bias") == 0) &&
+		 a->ndims == 1)
 		s->classes = a->dims[0];
 }
 

@@ -177,6 +177,8 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 	MU_TRY(mu_array_file_each(s.file, add_item, &s));
 	if (s.n == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: holds no arrays of float32", from);
+	if (!s.checkpoint)
+		MU_TRY(convert_tell_others(s.file, from));
 	*n = s.n;
 	MU_TRY(MU_ALLOC(s.items, s.n, "table of arrays"));
 	MU_TRY(MU_ALLOC(s.arrays, NAME_THIRDS * s.n, "table of arrays"));

@@ -132,6 +132,12 @@ enum mu_status mu_array_file_detach(struct mu_array_file *f, struct mu_replace *
  * error of fn ends the iteration and is returned. */
 typedef enum mu_status mu_array_fn(void *context, const char *name, int ndims, const size_t *dims);
 enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void *context);
+/* The arrays that it passes over, for their numbers are no floats. */
+struct mu_array_others {
+	size_t n;
+	char first[256]; /* its name, to be shown */
+};
+enum mu_status mu_array_file_others(struct mu_array_file *f, struct mu_array_others *others);
 /* Read all arrays that were saved with checksums: MU_ERR_FORMAT if one is damaged or missing. */
 enum mu_status mu_array_file_verify(struct mu_array_file *f);
 /* CRC-32 (zlib's crc32) of data, continued from `before` (0: start). */

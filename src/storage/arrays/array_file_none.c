@@ -134,6 +134,13 @@ uint32_t mu_checksum(uint32_t before, const void *data, size_t nbytes)
 	return before; /* no file is ever written */
 }
 
+enum mu_status mu_array_file_others(struct mu_array_file *f, struct mu_array_others *others)
+{
+	(void)f;
+	(void)others;
+	return refuse("file");
+}
+
 enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void *context)
 {
 	(void)f;

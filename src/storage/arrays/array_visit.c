@@ -15,6 +15,7 @@ struct visit {
 	struct mu_array_file *f;
 	mu_array_fn *fn; /* NULL: verify */
 	void *context;
+	struct mu_array_others *others; /* NULL: they are not counted */
 	int depth;
 	char name[MU_ARRAY_NAME_BYTES]; /* name of the current group, with a slash; "" */
 	size_t n;                       /* arrays with checksums so far */
@@ -64,8 +65,11 @@ static enum mu_status list_array(struct visit *v, hid_t set, const char *name)
 	MU_H5(type = H5Dget_type(set));
 	MU_H5(space = H5Dget_space(set));
 	MU_H5(n = H5Sget_simple_extent_dims(space, found, NULL));
-	if (H5Tget_class(type) != H5T_FLOAT)
-		goto out; /* no weights */
+	if (H5Tget_class(type) != H5T_FLOAT) { /* no weights */
+		if (v->others && v->others->n++ == 0)
+			mu_text_show(v->others->first, sizeof v->others->first, name);
+		goto out;
+	}
 	if (H5Tget_size(type) != sizeof(float) || n > MU_ARRAY_NDIMS)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: array \"%s\" has %d dimensions of numbers of %zu bits; at most %d, "
@@ -225,6 +229,26 @@ enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void
 	struct mu_h5_quiet quiet;
 	struct visit v = {.f = f, .fn = fn, .context = context};
 
+	mu_h5_quiet_begin(&quiet);
+	MU_TRY(visit_group(&v, f->file));
+out:
+	mu_h5_quiet_end(&quiet);
+	return st;
+}
+
+static enum mu_status pass_by(void *context, const char *name, int ndims, const size_t *dims)
+{
+	(void)context, (void)name, (void)ndims, (void)dims;
+	return MU_OK;
+}
+
+enum mu_status mu_array_file_others(struct mu_array_file *f, struct mu_array_others *others)
+{
+	enum mu_status st = MU_OK;
+	struct mu_h5_quiet quiet;
+	struct visit v = {.f = f, .fn = pass_by, .others = others};
+
+	*others = (struct mu_array_others){0};
 	mu_h5_quiet_begin(&quiet);
 	MU_TRY(visit_group(&v, f->file));
 out:
