@@ -63,12 +63,9 @@ static void put_escaped(const char *name)
 		printf(*name == '|' || *name == '\\' ? "\\%c" : "%c", *name);
 }
 
-static void put_quoted(const char *name)
+static void put_csv(const char *name)
 {
-	putchar('"');
-	for (name = mu_shown(name); *name; name++)
-		printf(*name == '"' ? "\"\"" : "%c", *name);
-	putchar('"');
+	mu_text_put_csv(stdout, mu_shown(name));
 }
 
 static void put_plain(const char *name)
@@ -78,7 +75,7 @@ static void put_plain(const char *name)
 
 static const struct format formats[] = {
 	{"markdown", "| ", " | ", " |", "-", 2, 1, put_escaped, true},
-	{"csv", "", ",", "", "", 0, 3, put_quoted, false},
+	{"csv", "", ",", "", "", 0, 3, put_csv, false},
 	{"none", "", "\t", "", "-", 0, 1, put_plain, false},
 };
 

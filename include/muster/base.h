@@ -274,8 +274,8 @@ void mu_text_shorten(char *text);
 const char *mu_text_show(char *out, size_t nbytes, const char *text);
 /* The same in a buffer of this thread, which lasts for three more calls. */
 const char *mu_shown(const char *text);
-/* A field of CSV, in quotes if it needs them (RFC 4180), or begins as a formula of a table program
- * does. */
+/* A field of CSV, in quotes if it needs them (RFC 4180). One that a table program would compute,
+ * such as =1+1, has an apostrophe before it, which makes a text of it there. */
 void mu_text_put_csv(FILE *stream, const char *text);
 /* Characters before the ending of a name such as "a.log"; 0: it does not end so, or is no more. */
 size_t mu_stem(const char *name, const char *ending);

@@ -108,20 +108,26 @@ const char *mu_shown(const char *text)
 	return mu_text_show(texts[next++ % SHOWN], SHOWN_BYTES, text);
 }
 
-void mu_text_put_csv(FILE *stream, const char *text)
+/* Would a table program compute it? Quotation marks do not hinder that. */
+static bool is_formula(const char *text)
 {
 	char *end;
-	bool plain = !text[strcspn(text, ",\"\r\n")];
 
-	if (*text && strchr("=+-@\t", *text)) {
-		strtod(text, &end);
-		plain = plain && end > text && *end == '\0';
-	}
-	if (plain) {
+	if (!*text || !strchr("=+-@\t\r", *text))
+		return false;
+	strtod(text, &end);
+	return end == text || *end;
+}
+
+void mu_text_put_csv(FILE *stream, const char *text)
+{
+	const bool formula = is_formula(text);
+
+	if (!formula && !text[strcspn(text, ",\"\r\n")]) {
 		fputs(text, stream);
 		return;
 	}
-	fputc('"', stream);
+	fputs(formula ? "\"'" : "\"", stream);
 	for (; *text; text++)
 		fprintf(stream, *text == '"' ? "\"\"" : "%c", *text);
 	fputc('"', stream);
