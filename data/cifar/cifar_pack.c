@@ -128,7 +128,7 @@ static void print_counts(const struct pack_set *set)
 {
 	printf("%5s  %-24s %9s %9s\n", "label", "class", "train", "test");
 	for (size_t i = 0; i < set->n_classes; i++)
-		printf("%5zu  %-24s %9zu %9zu\n", i, set->classes[i],
+		printf("%5zu  %-24s %9zu %9zu\n", i, mu_shown(set->classes[i]),
 		       set->class_counts[i][PACK_TRAIN], set->class_counts[i][PACK_TEST]);
 	printf("%5s  %-24s %9zu %9zu\n", "", "all", set->counts[PACK_TRAIN],
 	       set->counts[PACK_TEST]);

@@ -45,7 +45,8 @@ void data_traits_tell(const struct data_traits *traits, unsigned which, const ch
 		if (traits->n[t] > 0 && which & 1u << t)
 			fprintf(stderr, "%s: %zu image%s %s (%s%s)\n", tool, traits->n[t],
 				traits->n[t] == 1 ? " is" : "s are", texts[t],
-				traits->n[t] == 1 ? "" : "the first is ", traits->first[t]);
+				traits->n[t] == 1 ? "" : "the first is ",
+				mu_shown(traits->first[t]));
 }
 
 /* ---- decoding ---- */

@@ -161,7 +161,7 @@ static void tell_losses(struct packer *p, const char *list)
 		fprintf(stderr,
 			"im2rec: %s: %zu line%s several labels, of which the first is packed; "
 			"--pack-label packs all\n",
-			list, n, n == 1 ? " has" : "s have");
+			mu_shown(list), n, n == 1 ? " has" : "s have");
 }
 
 /* The images of one list to a file beside it. */
@@ -181,7 +181,7 @@ static enum mu_status pack(struct packer *p, const char *list)
 	}
 	MU_TRY(mu_image_list_read(&p->list, list));
 	if (p->list.n == 0) {
-		printf("im2rec: %s is empty: nothing is packed\n", list);
+		printf("im2rec: %s is empty: nothing is packed\n", mu_shown(list));
 		goto out;
 	}
 	if (snprintf(path, sizeof path, "%.*s.%s", stem, list, p->v->format) >= PATH_BYTES)
@@ -332,7 +332,8 @@ static enum mu_status find_names(struct packer *p, const struct place *place)
 		MU_TRY(im2rec_names_check(&p->names));
 	}
 	if (*p->names.why)
-		fprintf(stderr, "im2rec: the names of classes are not kept: %s\n", p->names.why);
+		fprintf(stderr, "im2rec: the names of classes are not kept: %s\n",
+			mu_shown(p->names.why));
 out:
 	return st;
 }

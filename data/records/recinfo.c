@@ -166,7 +166,7 @@ static void print_end(const struct job *job)
 	else
 		printf("nothing is damaged; %zu label%s no number of a class, the first is %s: "
 		       "training refuses such\n",
-		       n, n == 1 ? " is" : "s are", job->first);
+		       n, n == 1 ? " is" : "s are", mu_shown(job->first));
 }
 
 static void check_record(struct job *job, size_t i, struct mu_record_buffer *buffer)

@@ -186,7 +186,7 @@ static void tell_losses(const struct data_sink *sink)
 	if (sink->config.source.class_names &&
 	    (ops->names == DATA_NAMES_NONE || (ops->names == DATA_NAMES_SORTED && !sink->names)))
 		fprintf(stderr, "%s: %s has the classes by number, not by name: %s\n", tool,
-			sink->path,
+			mu_shown(sink->path),
 			ops->names == DATA_NAMES_NONE
 				? "files of this kind hold no names"
 				: "as folders are read in the order of names, theirs would get "

@@ -415,11 +415,53 @@ done
 rm split_val.lst
 tool im2rec split_train set
 expect 'the names of classes are not kept: no list has an image of class 1'
+# An image in no folder, before or after others
+cp set/ant/1.jpg set/top.jpg
+printf '0\t0\tant/1.jpg\n1\t1\ttop.jpg\n' >split_train.lst
+tool im2rec split_train set
+expect 'the names of classes are not kept: image top.jpg lies in no folder that names a class'
+printf '0\t0\ttop.jpg\n1\t1\tant/1.jpg\n' >split_train.lst
+tool im2rec split_train set
+expect 'the names of classes are not kept: image top.jpg lies in no folder'
+printf '0\t0\ttop.jpg\n1\t1\ttop.jpg\n' >split_train.lst
+tool im2rec split_train set
+expect_none 'names of classes'
+rm set/top.jpg
 printf '0\t16777217\tant/1.jpg\n' >large.lst
 refused 1 'large.lst: line 1 has label 16777217' im2rec large set
 mkdir thin && "$JPEG" write thin/thin.jpg 1 300 rgb 1
 printf '0\t0\tthin.jpg\n' >thin.lst
 refused 1 'thin/thin.jpg: .*65500' im2rec thin thin --resize 256
+
+part "names that a terminal would obey"
+mkdir -p odd/$'a\e[31m'
+cp set/ant/1.jpg odd/$'a\e[31m'/1.jpg
+echo text >odd/$'a\e[31m'/$'x\e[31m\nrecinfo: error: forged.txt'
+# raw: the last output has no control characters, and no line of a file's name
+raw() {
+	grep -qaP '[\x00-\x08\x0b-\x1f\x7f]' "$log" && fail "$1: control characters: $(cat -v "$log")"
+	expect_none '^recinfo: error'
+}
+tool recinfo odd
+expect '^left out   1 file of another kind \(a\\x1b\[31m/x'
+raw recinfo
+tool h5rec odd odd.rec
+expect 'h5rec: left out: 1 file of another kind \(a\\x1b'
+raw h5rec
+tool im2rec --list --recursive $'odd\e[1m' odd
+raw "im2rec --list"
+tool im2rec $'odd\e[1m' odd
+raw im2rec
+printf '0\t0\ta\e[31m/1.jpg\n1\t2\tb/1.jpg\n' >$'odd\e[1m.lst'
+mkdir -p odd/b && cp set/ant/1.jpg odd/b
+tool im2rec $'odd\e[1m' odd
+expect 'the names of classes are not kept'
+raw im2rec
+: >$'odd\e[1m.lst'
+printf '0\t0\tb/1.jpg\n' >$'odd\e[1m2.lst'
+tool im2rec $'odd\e[1m' odd
+expect 'is empty: nothing is packed'
+raw im2rec
 
 part "labels that are none"
 # A label stands at byte 12 of a record; these are NaN and -1.

@@ -16,7 +16,7 @@ static const char *const texts[MU_LEFT_KINDS][2] = {
 void mu_left_out_add(struct mu_left_out *left, enum mu_left_kind kind, const char *name)
 {
 	if (left->n[kind]++ == 0)
-		snprintf(left->first[kind], sizeof left->first[kind], "%s", name);
+		mu_text_show(left->first[kind], sizeof left->first[kind], name);
 }
 
 const char *mu_left_out_text(const struct mu_left_out *left, char *text, size_t nbytes)
