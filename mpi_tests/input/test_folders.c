@@ -118,6 +118,10 @@ static void test_unlabelled_list(void)
 	}
 	mu_records_close(r);
 	free(text);
+	data_put("cr.lst", "a.jpg\n0\t1\t\n", 11);
+	CHECK(mu_records_open(&r, data_path("cr.lst"), &config) == MU_ERR_FORMAT);
+	CHECK_HAS(mu_trace_message(), "ends in a tab, with no path");
+	mu_trace_clear();
 	unlink(data_path("cr.lst"));
 }
 

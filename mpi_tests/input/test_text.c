@@ -246,6 +246,7 @@ static void check_read(const char *text)
 
 	write_text("begins.txt", text);
 	config = config_of("begins.txt");
+	config.batch = 1;
 	if (CHECK(mu_input_open(&in, &config) == MU_OK))
 		mu_input_close(&in);
 	mu_trace_clear();

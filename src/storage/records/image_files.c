@@ -115,6 +115,9 @@ static enum mu_status read_list(struct image_files *f, const char *path)
 		if (end)
 			*end++ = '\0';
 		last = strrchr(line, '\t');
+		if (last && !last[1])
+			MU_FAIL(MU_ERR_FORMAT, "%s: the line \"%.60s\" ends in a tab, with no path",
+				path, line);
 		if (*line)
 			f->path[f->n++] = last ? last + 1 : line;
 	}
