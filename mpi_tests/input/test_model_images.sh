@@ -85,7 +85,7 @@ cp vit/preprocessor_config.json given.json
 convert v.h5 vit/model.safetensors
 [ $status = 0 ] || fail "exit status $status: $(cat "$log")"
 cmp given.json vit/preprocessor_config.json || fail "the file was written anew"
-# other MEMBERS REGEX: a file of other pixels
+# other MEMBERS REGEX: a file of other pixels; the model of before is gone
 other() {
 	echo "{$1}" >vit/preprocessor_config.json
 	convert v.h5 vit/model.safetensors
@@ -99,6 +99,9 @@ other '"size": 48, "image_mean": [0.5, 0.25, 0.5]' 'it makes images of 48 x 48, 
 other '"size": 48, "crop_size": 32, "do_center_crop": true, "image_mean": [0.5, 0.25, 0.5]' \
 	'it resizes the shorter side to 48, and the model was trained with 32'
 other '"do_flip": true' '"do_flip"'
+[ ! -e vit/model.safetensors ] || fail "the model was written"
+rm vit/preprocessor_config.json
+convert v.h5 vit/model.safetensors
 
 for wrong in '"do_flip": true' '"do_pad": true' '"image_mean": [0.5]' '"image_std": [0, 1, 1]' \
 	'"image_processor_type": "LevitImageProcessor"'; do

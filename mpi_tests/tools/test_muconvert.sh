@@ -366,7 +366,7 @@ done
 if [ -n "$python" ]; then
 	$python - <<'END'
 import h5py
-with h5py.File("ints.h5", "w") as f:
+with h5py.File("ints.h5", "w", libver=("v110", "v110")) as f:
     f.create_dataset("arg/a_weight", data=[[1.0, -2.0]], dtype="f4")
     f["more/steps\x1b"] = [1, 2]
     f["words"] = "text"
@@ -374,7 +374,7 @@ END
 	for to in ints.params ints.safetensors; do
 		convert ints.h5 $to
 		[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
-		expect '^muconvert: ints.h5: 2 arrays of .* are left out \(the first is more/steps\\x1b\)$'
+		expect '^muconvert: ints.h5: 2 arrays of no floats left out \(the first is more/steps\\x1b\)$'
 	done
 fi
 

@@ -200,12 +200,12 @@ expect 'error: network ./crash.so: its code crashed \(Segmentation fault\), in f
 
 # A signal that is sent ends the process, too. The process's own stands in for one from outside.
 model sent.so "#include <signal.h>
-int send(int n);
-int send(int n) { raise(SIGSEGV); return n; }
-$small" -DNAME='"sent"' -DSHAPE=1,28,28 -DBODY='x = send(x);'
+int ask(int n);
+int ask(int n) { raise(SIGSEGV); return n; }
+$small" -DNAME='"sent"' -DSHAPE=1,28,28 -DBODY='x = ask(x);'
 run_limited 60 1 --network ./sent.so $plain --num-epochs 1
 [ $status != 0 ] || fail "status 0 after a signal"
-expect 'error: network ./sent.so: its code crashed \(Segmentation fault\), in send or what that calls'
+expect 'error: network ./sent.so: its code crashed \(Segmentation fault\), in ask or what that calls'
 
 part "a model that is not right"
 model nameless.so "$small" -DNAME=0 -DSHAPE=1,28,28 -DBODY=
