@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 3 @np-full 1 2 3 4 7 */
-/* Roles, placement, waits, collectives, agreement. */
+/* Roles, placement, waits, collectives, agreement, and a collective that is abandoned. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -360,6 +360,37 @@ static void test_clock_offset(void)
 	CHECK(fabs(offset + 3600.0 * rank) <= mu_now() - start);
 }
 
+/*
+ * The last rank fails while the others wait for its value, which comes after they have given up:
+ * not into memory of who has gone on. The last test of a process: its memory is kept from then on.
+ */
+static void test_abandoned(void)
+{
+	struct mu_topology t;
+	long value = rank + 1;
+	int there = 0;
+
+	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	if (rank == size - 1) {
+		mu_alarm_raise(&t, MU_ERR_MEMORY, false);
+		for (int r = 0; r < size - 1; r++)
+			MPI_Recv(NULL, 0, MPI_INT, r, 1, world, MPI_STATUS_IGNORE);
+		must(mu_allreduce_long(&value, 1, MPI_MAX, t.world));
+		for (int r = 0; r < size - 1; r++)
+			MPI_Send(NULL, 0, MPI_INT, r, 2, world);
+	} else {
+		CHECK(mu_allreduce_long(&value, 1, MPI_MAX, t.world) == MU_ERR_PEER);
+		mu_trace_clear();
+		CHECK(mu_memory_is_kept());
+		MPI_Send(NULL, 0, MPI_INT, size - 1, 1, world);
+		while (!there) /* here the value comes */
+			MPI_Iprobe(size - 1, 2, world, &there, MPI_STATUS_IGNORE);
+		MPI_Recv(NULL, 0, MPI_INT, size - 1, 2, world, MPI_STATUS_IGNORE);
+		CHECK(value == rank + 1);
+	}
+	mu_topology_release(&t);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const threads[] = {"1", "2", "1000"};
@@ -382,6 +413,8 @@ int main(int argc, char **argv)
 	test_place(NULL);
 	for (int i = 0; i < (int)(sizeof threads / sizeof *threads); i++)
 		test_place(threads[i]);
+	if (size > 1)
+		test_abandoned();
 	failed = check_failures();
 	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));
 	return mu_world_close(&world, failed ? 1 : 0);

@@ -28,3 +28,11 @@ bool mu_request_is_complete(MPI_Request request)
 
 	return MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
+
+bool mu_requests_are_complete(const MPI_Request *requests, size_t n)
+{
+	for (size_t i = 0; requests && i < n; i++)
+		if (!mu_request_is_complete(requests[i]))
+			return false;
+	return true;
+}

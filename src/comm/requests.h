@@ -11,5 +11,7 @@ enum mu_status mu_requests_new(MPI_Request **out, size_t n);
 void mu_requests_free(MPI_Request *requests, size_t n);
 /* Is the request complete or inactive? For reports: it changes nothing. */
 bool mu_request_is_complete(MPI_Request request);
+/* All of them; NULL is allowed. */
+bool mu_requests_are_complete(const MPI_Request *requests, size_t n);
 
 #endif

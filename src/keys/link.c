@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/requests.h"
 #include "link.h"
 
 /* ---- waiting ---- */
@@ -139,6 +140,8 @@ enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, con
 		MU_TRY(idle(keys, &waiter, mu_awaited_meeting, &meeting));
 	}
 out:
+	if (st != MU_OK)
+		mu_memory_keep(); /* of the collective */
 	return st;
 }
 
@@ -299,4 +302,19 @@ enum mu_status mu_keys_link_take_back(struct mu_keys_links *w)
 	}
 out:
 	return st;
+}
+
+void mu_keys_link_failed(struct mu_keys *keys, const struct mu_keys_links *w, enum mu_status st)
+{
+	struct mu_keys_links *end = keys->end;
+	const bool in_flight = !mu_requests_are_complete(w->heads, (size_t)keys->n_owners) ||
+			       !mu_requests_are_complete(w->sends, w->n_sends) ||
+			       !mu_requests_are_complete(w->receives, w->n_receives);
+
+	if (in_flight)
+		mu_memory_keep();
+	if (end->status != MU_OK || !(in_flight || w->n_sends > 0))
+		return;
+	end->status = st;
+	snprintf(end->failure, sizeof end->failure, "%s", mu_trace_message());
 }

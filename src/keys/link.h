@@ -82,5 +82,10 @@ enum mu_status mu_keys_link_receive_head(struct mu_keys *keys, size_t owner);
 enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *what);
 /* After an error: take back the receives for what does not come. */
 enum mu_status mu_keys_link_take_back(struct mu_keys_links *w);
+/*
+ * A call by the buffers of w has ended with this error, whose trace is there. If that was midway,
+ * owners wait for the rest, so the store has failed; what messages in flight use is kept.
+ */
+void mu_keys_link_failed(struct mu_keys *keys, const struct mu_keys_links *w, enum mu_status st);
 
 #endif

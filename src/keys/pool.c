@@ -56,6 +56,10 @@ void mu_pool_give(struct mu_pool *pool, void *buffer)
 	if (!b)
 		return;
 	b--;
+	if (mu_memory_is_kept()) { /* a message that was abandoned may use it */
+		mu_free(b);
+		return;
+	}
 	b->next = pool->spare[b->class];
 	pool->spare[b->class] = b;
 }

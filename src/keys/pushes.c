@@ -90,6 +90,8 @@ enum mu_status mu_keys_pushes_begin(struct mu_keys *keys, size_t n, const struct
 		MU_TRY(send(keys, n - from < KEYS_MAX_ITEMS ? n - from : KEYS_MAX_ITEMS, x + from,
 			    sent));
 out:
+	for (const struct mu_keys_links *w = *sent; st != MU_OK && w; w = w->next)
+		mu_keys_link_failed(keys, w, st);
 	return st;
 }
 
@@ -111,6 +113,8 @@ enum mu_status mu_keys_pushes_test(struct mu_keys *keys, struct mu_keys_links *s
 		*done = *done && all;
 	}
 out:
+	for (; st != MU_OK && sent; sent = sent->next)
+		mu_keys_link_failed(keys, sent, st);
 	return st;
 }
 

@@ -84,6 +84,9 @@ void mu_keys_server_close(struct mu_keys *keys)
 	}
 	cancel(s->heads, s->n_workers);
 	cancel(s->receives, s->n_receives);
+	if (!mu_requests_are_complete(s->sends, s->n_sends) ||
+	    !mu_requests_are_complete(s->answers, s->n_workers))
+		mu_memory_keep();
 	mu_keys_runs_release(s);
 	for (size_t w = 0; s->conns && w < s->n_workers; w++) {
 		mu_free(s->conns[w].head);

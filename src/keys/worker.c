@@ -237,6 +237,8 @@ static enum mu_status exchange(struct mu_keys *keys, size_t n, const struct mu_t
 	if (n_answers > 0)
 		MU_TRY(finish_answers(keys, n, x, n_answers));
 out:
+	if (st != MU_OK)
+		mu_keys_link_failed(keys, w, st);
 	mu_keys_links_clear(keys, w);
 	return st;
 }
@@ -293,7 +295,7 @@ static enum mu_status tell_all(struct mu_keys *keys, enum keys_op op, const void
 	enum mu_status st = MU_OK;
 	struct mu_keys_links *w = keys->end;
 
-	w->n_sends = 0;
+	w->n_sends = w->n_receives = 0;
 	for (int o = 0; o < keys->n_owners; o++) {
 		struct mu_keys_link *l = &w->links[o];
 		struct keys_head *head = (struct keys_head *)(void *)l->head;
@@ -317,6 +319,8 @@ static enum mu_status tell_all(struct mu_keys *keys, enum keys_op op, const void
 	MU_TRY(mu_keys_link_wait_heads(keys, keys->n_owners, "the owners of keys"));
 	MU_TRY(mu_keys_link_wait(keys, w->n_sends, w->sends, "the owners to take a message"));
 out:
+	if (st != MU_OK)
+		mu_keys_link_failed(keys, w, st);
 	return st;
 }
 
@@ -407,6 +411,8 @@ static void leave(struct mu_keys *keys)
 	while (!done && mu_now() < end &&
 	       MPI_Testall(mu_count(w->n_sends), w->sends, &done, ignore) == MPI_SUCCESS)
 		;
+	if (!done)
+		mu_memory_keep();
 	mu_trace_clear();
 }
 
@@ -422,14 +428,23 @@ out:
 	return st;
 }
 
+/* Through the pool: data may lie on the stack, and what is abandoned may come later. */
 static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
+	void *copy = NULL, *place = data;
 
-	MU_MPI(MPI_Ibcast(data, mu_count(nbytes), MPI_BYTE, 0, keys->topology->peers, &request));
+	if (mu_pool_take(&keys->pool, &copy, nbytes, "a value of worker 0") == MU_OK)
+		place = memcpy(copy, data, nbytes);
+	else
+		mu_trace_clear(); /* the others are in the call */
+	MU_MPI(MPI_Ibcast(place, mu_count(nbytes), MPI_BYTE, 0, keys->topology->peers, &request));
 	MU_TRY(mu_keys_link_meet(keys, &request, "worker 0"));
+	if (copy)
+		memcpy(data, copy, nbytes);
 out:
+	mu_pool_give(&keys->pool, copy);
 	return st;
 }
 
