@@ -169,25 +169,37 @@ static void print_end(const struct job *job)
 		       n, n == 1 ? " is" : "s are", mu_shown(job->first));
 }
 
-static void check_record(struct job *job, size_t i, struct mu_record_buffer *buffer)
+/* What the machine lacks is no error of a record. */
+static enum mu_status count_error(struct job *job, enum mu_status st)
 {
+	if (st == MU_ERR_MEMORY) {
+		data_progress_end(&job->progress);
+		return st;
+	}
+	if (st != MU_OK)
+		report_error(job);
+	return MU_OK;
+}
+
+static enum mu_status check_record(struct job *job, size_t i, struct mu_record_buffer *buffer)
+{
+	enum mu_status st = MU_OK;
 	struct mu_record record;
 	char where[WHERE_BYTES];
 
 	job->ids[i] = UINT64_MAX;
-	if (mu_records_read(job->records, i, buffer, &record) != MU_OK) {
-		report_error(job);
-		return;
-	}
+	st = mu_records_read(job->records, i, buffer, &record);
+	if (st != MU_OK)
+		return count_error(job, st);
 	job->ids[i] = record.id;
 	job->crc = (uint32_t)crc32_z(job->crc, record.data, record.n);
 	add(&job->sizes, (double)record.n);
 	mu_records_where(job->records, i, where, sizeof where);
 	count_label(job, &record, where);
-	if (check_labels(&record, where) != MU_OK)
-		report_error(job);
-	if (check_image(job, i, &record) != MU_OK)
-		report_error(job);
+	MU_TRY(count_error(job, check_labels(&record, where)));
+	MU_TRY(count_error(job, check_image(job, i, &record)));
+out:
+	return st;
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -328,8 +340,9 @@ static enum mu_status look_plain(struct job *job, const char *path, const char *
 
 	MU_TRY(mu_recordio_open(&file, path, index));
 	for (size_t i = 0; i < mu_recordio_count(file); i++) {
-		if (mu_recordio_read(file, i, &buffer, &payload, &n) != MU_OK) {
-			report_error(job);
+		st = mu_recordio_read(file, i, &buffer, &payload, &n);
+		if (st != MU_OK) {
+			MU_TRY(count_error(job, st));
 			continue;
 		}
 		job->crc = (uint32_t)crc32_z(job->crc, payload, n);
@@ -400,7 +413,7 @@ static enum mu_status look(const struct values *v, const char *path)
 	MU_TRY(MU_ALLOC(job->ids, job->info.n, "ids"));
 	data_progress_begin(&job->progress, "recinfo");
 	for (size_t i = 0; i < job->info.n; i++) {
-		check_record(job, i, &buffer);
+		MU_TRY(check_record(job, i, &buffer));
 		data_progress_tell(&job->progress, i + 1, (double)(i + 1) / (double)job->info.n);
 	}
 	data_progress_end(&job->progress);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # @timeout 400
 # One call fails in one rank (fail_call.c): an allocation of the set-up, of the copy of states for a checkpoint, a read
-# of data while another rank saves. The job ends within seconds, with the cause; what was finished is saved. In the tier
-# full also calls that the campaign of jobs/bench/campaign/calls draws.
+# of data while another rank saves. The job ends within seconds, with the cause; what was finished is saved. Tools, too.
+# In the tier full also calls that the campaign of jobs/bench/campaign/calls walks through and draws.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -113,11 +113,27 @@ expect_count 1 'error: data/l.rec: .*Input/output error'
 	fail "the epoch is lost, or more is left: $(echo R*)"
 unset SLOW_SECONDS
 
-if in_tier full; then
-	part "the campaign"
-	unset FAIL_WHAT FAIL_NAME FAIL_REPORT FAIL_FOLDER
-	TMPDIR=$PWD "$SRCDIR/jobs/bench/campaign/calls" --build "$BUILDDIR" --seed 1 --cases 60 --seconds 110
+part "memory that recinfo lacks is no error of a record"
+export FAIL_WHAT=memory FAIL_NAME=recinfo
+rm -f report
+FAIL_AT=0 LD_PRELOAD=$PWD/fail_call.so "$BUILDDIR/recinfo" data/l.rec >/dev/null || fail "recinfo: status $?"
+calls=$(count)
+[ "$calls" -gt 0 ] || fail "recinfo: no allocation is counted"
+for ((k = 1; k <= calls; k++)); do
+	FAIL_AT=$k LD_PRELOAD=$PWD/fail_call.so "$BUILDDIR/recinfo" data/l.rec >"$log" 2>&1 ||
+		grep -q 'error: .*memory' "$log" || fail "allocation $k of $calls: $(tail -n 1 "$log")"
+done
+
+campaign() { # ROWS ARGUMENT...
+	CALLS_ROWS=$1 TMPDIR=$PWD "$SRCDIR/jobs/bench/campaign/calls" --build "$BUILDDIR" --seed 1 "${@:2}"
 	status=$?
 	[ $status = 0 ] || [ $status = 77 ] || fail "campaign calls: exit status $status"
+}
+
+if in_tier full; then
+	part "the campaign: every 20th call of what one process does, draws from jobs"
+	unset FAIL_WHAT FAIL_NAME FAIL_REPORT FAIL_FOLDER
+	CALLS_WALK=20 campaign "13 14 15 16 17 18 19 0 9" --seconds 60
+	campaign "1 2 3 4 5 6 7 8 10 11 12" --cases 40 --seconds 50
 fi
 finish

@@ -9,7 +9,7 @@
  *	FAIL_NAME    of the program that counts, such as trainer
  *	FAIL_RANK    of its ranks this one alone (PMI_RANK); not set: each
  *	FAIL_REPORT  a file, to which are appended "failed NAME MICROSECONDS", lines "at ADDRESS"
- *	             of the program for addr2line, and, when a process ends, "calls N"
+ *	             of the program for addr2line, and, when a process ends, "calls N RANK"
  *
  * A call on a file fails as a full disk does. A close that fails has closed the file.
  *
@@ -118,8 +118,10 @@ static void report(const char *format, ...)
 
 __attribute__((destructor)) static void end(void)
 {
+	const char *rank = getenv("PMI_RANK");
+
 	if (state.what != NOTHING)
-		report("calls %ld\n", (long)state.calls);
+		report("calls %ld %s\n", (long)state.calls, rank ? rank : "0");
 }
 
 static bool is_of_program(const void *place)
