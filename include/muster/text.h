@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text: vocabularies, which number the words of a text. Number 0 is not a word: it pads sequences.
- * A word is a run of characters between blanks; in a vocabulary of characters it is one byte.
+ * A word is a run of characters between blanks; in a vocabulary of characters it is one code point
+ * in UTF-8, or a byte that belongs to none. A vocabulary with bytes above ASCII and without a
+ * character of several bytes is one of bytes (files of earlier versions): so its text is read.
  *
  * In a file a vocabulary is one word per line, in the order of their numbers, from 1 on. Line
  * breaks, backslashes and unprintable bytes are written as \n, \\, \x1b. Two words have a meaning:
@@ -39,6 +41,9 @@ enum mu_status mu_vocabulary_from_text(struct mu_vocabulary **out, const char *n
 /* Number of words plus number 0: the classes of a network. */
 size_t mu_vocabulary_n(const struct mu_vocabulary *v);
 bool mu_vocabulary_characters(const struct mu_vocabulary *v);
+bool mu_vocabulary_bytes(const struct mu_vocabulary *v);
+/* Bytes of the character of the vocabulary's kind at p, of which nbytes > 0 may be read. */
+size_t mu_vocabulary_step(const struct mu_vocabulary *v, const char *p, size_t nbytes);
 /* The word of a number, *nbytes long; number 0 has no bytes. */
 const char *mu_vocabulary_word(const struct mu_vocabulary *v, size_t number, size_t *nbytes);
 /* Number of a word; if it is missing the number of "<unk>", and 0 if that is missing too. */

@@ -94,7 +94,9 @@ static void test_words(void)
 
 static void test_characters(void)
 {
-	static const char *const all[] = {"a", "\n", "\\", "n", " ", "\x1b", "\xc3", "<unk>"};
+	static const char *const all[] = {"a", "\n", "\\", "n", " ", "\x1b", "\xc3", "<unk>",
+					  "\xc3\xa9", "\xf0\x9f\x98\x80"};
+	static const char *const bytes[] = {"\xff", "<unk>", "\xc3"};
 	struct mu_vocabulary *v = NULL, *again = NULL;
 
 	if (!CHECK(mu_vocabulary_new(&v, true) == MU_OK))
@@ -107,9 +109,26 @@ static void test_characters(void)
 		CHECK(mu_vocabulary_hash(again) == mu_vocabulary_hash(v));
 		for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 			CHECK(number_of(again, all[i]) == i + 1);
+		CHECK(!mu_vocabulary_bytes(again));
+		CHECK(mu_vocabulary_step(again, "\xc3\xa9", 2) == 2);
+		CHECK(mu_vocabulary_step(again, "\xc3\xa9", 1) == 1);
+		CHECK(mu_vocabulary_step(again, "\xed\xa0\x80", 3) == 1); /* a surrogate */
 	}
 	check_memory(v);
 	mu_vocabulary_free(again);
+	mu_vocabulary_free(v);
+	/* Without a character of several bytes: one of bytes. */
+	if (!CHECK(mu_vocabulary_new(&v, true) == MU_OK))
+		return;
+	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+		add(v, bytes[i]);
+	CHECK(mu_vocabulary_bytes(v) && mu_vocabulary_step(v, "\xc3\xa9", 2) == 1);
+	mu_vocabulary_free(v);
+	/* A byte order mark that is a character of the text, and the first one. */
+	if (!CHECK(mu_vocabulary_new(&v, true) == MU_OK))
+		return;
+	add(v, "\xef\xbb\xbf");
+	check_memory(v);
 	mu_vocabulary_free(v);
 }
 
@@ -137,6 +156,7 @@ static void test_bad_vocabularies(void)
 	memset(line + 3, 'a', sizeof line - 4);
 	line[sizeof line - 1] = '\0';
 	check_bad(line, "line 1 has more than 4094 bytes");
+	check_bad("a\n\xc3\xa9x\n", "line 2: \"\xc3\xa9x\" is no character");
 	CHECK(mu_vocabulary_read(&v, path_of("nothing.txt")) == MU_ERR_IO);
 	CHECK_HAS(mu_trace_message(), "nothing.txt");
 	mu_trace_clear();
@@ -222,11 +242,49 @@ static void test_runs_of_characters(void)
 	in.ops->describe(&in, text, sizeof text);
 	CHECK_HAS(text, "11 characters");
 	mu_input_close(&in);
-	write_text("c.txt", "abcdefgh\nab\xc3\xa9");
-	if (CHECK(mu_input_open(&in, &config) == MU_OK))
+}
+
+/* Code points of UTF-8, of 2, 3 and 4 bytes; bytes that are none; a vocabulary of bytes. */
+static void test_code_points(void)
+{
+	const char *utf8 = "h\xc3\xa9\xe6\x97\xa5\xf0\x9f\x98\x80h\xc3\xa9";
+	struct mu_input_config config;
+	struct mu_input in;
+	struct mu_vocabulary *v = NULL;
+	char text[200];
+
+	write_text("c.txt", utf8);
+	config = config_of("c.txt");
+	config.characters = true;
+	config.batch = 1;
+	if (CHECK(mu_input_open(&in, &config) == MU_OK)) {
 		in.ops->describe(&in, text, sizeof text);
-	CHECK_HAS(text, "13 bytes");
+		CHECK_HAS(text, "6 characters; sequences");
+		CHECK(!strstr(text, "UTF-8"));
+		CHECK(in.classes == 6); /* h, e, a sign, a face, <unk>, and what fills up */
+		check_sample(&in, 0, 8, (float[]){1, 2, 3, 4, 1, 0, 0, 0},
+			     (float[]){2, 3, 4, 1, 2, 0, 0, 0});
+	}
 	mu_input_close(&in);
+	write_text("c.txt", "\xa9h\xc3\xa9\xc3");
+	if (CHECK(mu_input_open(&in, &config) == MU_OK)) {
+		in.ops->describe(&in, text, sizeof text);
+		CHECK_HAS(text, "4 characters");
+		CHECK_HAS(text, "; 2 bytes are no UTF-8, a character each");
+		check_sample(&in, 0, 4, (float[]){1, 2, 3, 0}, (float[]){2, 3, 4, 0});
+	}
+	mu_input_close(&in);
+	write_text("c.txt", utf8);
+	CHECK(mu_vocabulary_new(&v, true) == MU_OK);
+	for (const char *p = utf8; *p; p++)
+		add(v, (char[]){*p, '\0'});
+	config.vocabulary = v;
+	if (CHECK(mu_input_open(&in, &config) == MU_OK)) {
+		in.ops->describe(&in, text, sizeof text);
+		CHECK_HAS(text, "13 bytes");
+	}
+	mu_input_close(&in);
+	mu_vocabulary_free(v);
 }
 
 static void check_refused(struct mu_input_config config, const char *words)
@@ -375,6 +433,7 @@ int main(void)
 	test_bad_vocabularies();
 	test_sentences();
 	test_runs_of_characters();
+	test_code_points();
 	test_bad_texts();
 	test_steps();
 	scratch_remove(folder);

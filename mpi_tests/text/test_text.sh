@@ -119,6 +119,23 @@ expect 'error: --prime: "Q" is not in the vocabulary'
 refuse 2 $characters --sample 10 --model-prefix G --vocab A-vocab.txt
 expect 'error: G-0006.h5 was saved with a vocabulary of [0-9]+ characters, .*, and this one has [0-9]+ words'
 
+part "characters beyond ASCII, and a vocabulary of bytes as earlier versions made it"
+for _ in {1..40}; do printf 'h\303\251llo w\303\266rld\n'; done >utf8.txt
+utf8="--network lstm --num-layers 1 --num-hidden 8 --num-embed 8 --buckets 12 --data-train utf8.txt --text characters
+	--batch-size 8 --num-epochs 2"
+train 2 $utf8 --model-prefix U $plain
+expect 'utf8.txt, 480 characters'
+grep -qx $'\303\251' U-vocab.txt || fail "no e with an accent in U-vocab.txt"
+run_limited 60 1 --sample 30 --prime $'h\303\251' --load U-0002.h5
+[ $status = 0 ] && [ "$(head -c 3 "$log")" = $'h\303\251' ] || fail "exit status $status: $(cat "$log")"
+iconv -f UTF-8 -t UTF-8 "$log" >/dev/null || fail "--sample wrote half a character"
+LC_ALL=C fold -b -w 1 utf8.txt | LC_ALL=C sort -u | grep -ax . >bytes.txt
+printf '%s\n' '\n' '<unk>' >>bytes.txt
+train 1 $utf8 --model-prefix B --num-epochs 1 --vocab bytes.txt $plain
+expect 'utf8.txt, 560 bytes'
+train 1 $utf8 --model-prefix B --resume auto
+expect 'utf8.txt, 560 bytes'
+
 part "bad input"
 : >empty.txt
 refuse 2 $words --batch-size 8 --data-train empty.txt

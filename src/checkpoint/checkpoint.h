@@ -132,6 +132,7 @@ struct checkpoint_description {
 	char path[CHECKPOINT_PATH]; /* "": no file, or one that says nothing */
 	char network[64], input[16];
 	bool parameters; /* the file is no checkpoint of a run: it holds parameters alone */
+	bool bytes;      /* its vocabulary is one of bytes */
 	char of[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH]; /* "": not in the file */
 	char argument[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH + 32];
 	char taken[1024], differs[1024]; /* "name value, ...": for the log */

@@ -147,6 +147,24 @@ out:
 	return st;
 }
 
+/* Is it a vocabulary of bytes, as earlier versions made of the characters of a text? */
+static enum mu_status find_bytes(struct mu_array_file *file, struct checkpoint_description *d)
+{
+	enum mu_status st = MU_OK;
+	struct mu_vocabulary *v = NULL;
+	char *words = NULL;
+
+	MU_TRY(mu_array_file_read_text(file, CHECKPOINT_WORDS, &words));
+	if (!words)
+		goto out;
+	MU_TRY(mu_vocabulary_from_text(&v, d->path, words));
+	d->bytes = mu_vocabulary_bytes(v);
+out:
+	mu_vocabulary_free(v);
+	mu_free(words);
+	return st;
+}
+
 /* ---- which file ---- */
 
 static enum mu_status read_path(const char *path, struct checkpoint_description *d,
@@ -159,6 +177,7 @@ static enum mu_status read_path(const char *path, struct checkpoint_description 
 	snprintf(d->path, sizeof d->path, "%s", path);
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(read_file(file, d, o));
+	MU_TRY(find_bytes(file, d));
 out:
 	mu_array_file_close(file, false);
 	return st;
@@ -253,9 +272,11 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	case CHECKPOINT_SEQ_LEN:
 		return (text || tokens) && reads &&
 		       !(tokens && v->text.sample > 0 && has_positions(d));
-	/* A run that resumes makes it of its text, and compares. Those of tokens need none. */
+	/* A run that resumes makes it of its text, and compares; of characters, never of bytes.
+	 * Those of tokens need none. */
 	case CHECKPOINT_VOCAB:
-		return tokens ? v->text.sample > 0 : text && reads && (!trains || v->load);
+		return tokens ? v->text.sample > 0
+			      : text && reads && (!trains || v->load || d->bytes);
 	default: return true;
 	}
 }

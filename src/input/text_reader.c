@@ -6,8 +6,9 @@
  *
  * Words: a sequence is one line, preceded by the end of the sentence before: its words predict one
  * another, and the last one predicts "<eos>". Empty lines are no sequences; lines longer than the
- * longest group are omitted and counted. Characters: the text is cut into runs of the length of the
- * longest group, across lines.
+ * longest group are omitted and counted. Characters (code points of UTF-8; a byte that belongs to
+ * none is one of its own): the text is cut into runs of the length of the longest group, across
+ * lines.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct text {
 	struct sequence *sequences; /* by group; within a group in file order */
 	struct mu_input_group *groups;
 	size_t n_lines, n_long, n_unknown;
-	bool wide; /* has bytes above ASCII, of which several are a letter */
+	size_t n_stray; /* bytes that are no UTF-8 */
 };
 
 /* ---- the file ---- */
@@ -116,6 +117,14 @@ static struct scan begin(const struct text *t)
 	return (struct scan){t->bytes, t->bytes + t->n_bytes, 0};
 }
 
+/* Bytes of the character at i; 0: it is no UTF-8. */
+static size_t read_character(const struct text *t, size_t i)
+{
+	uint32_t code;
+
+	return mu_utf8_read(t->bytes + i, t->n_bytes - i, &code);
+}
+
 /* All words of the text in order, and "<unk>" at the end if it was not among them. */
 static enum mu_status make_vocabulary(struct text *t, bool characters)
 {
@@ -125,8 +134,11 @@ static enum mu_status make_vocabulary(struct text *t, bool characters)
 	size_t nbytes, number;
 
 	MU_TRY(mu_vocabulary_new(&t->own, characters));
-	for (size_t i = 0; characters && i < t->n_bytes; i++)
-		MU_TRY(mu_vocabulary_add(t->own, t->bytes + i, 1, &number));
+	for (size_t i = 0; characters && i < t->n_bytes; i += nbytes) {
+		nbytes = read_character(t, i);
+		MU_TRY(mu_vocabulary_add(t->own, t->bytes + i, nbytes ? nbytes : 1, &number));
+		nbytes += nbytes == 0;
+	}
 	while (!characters && next_word(&s, &word, &nbytes))
 		if (nbytes > 0)
 			MU_TRY(mu_vocabulary_add(t->own, word, nbytes, &number));
@@ -156,21 +168,32 @@ out:
 	return st;
 }
 
+static enum mu_status number_characters(struct text *t, const struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	size_t nbytes;
+
+	for (size_t i = 0; i < t->n_bytes; i += nbytes) {
+		nbytes = mu_vocabulary_step(in->vocabulary, t->bytes + i, t->n_bytes - i);
+		t->n_stray += nbytes == 1 && read_character(t, i) == 0;
+		MU_TRY(add_word(t, in, t->bytes + i, nbytes));
+	}
+out:
+	return st;
+}
+
 /* Words and ends of lines together are no more than the bytes of the text, except for the first
  * end. */
 static enum mu_status number_words(struct text *t, const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	bool characters = in->config.characters;
 	struct scan s = begin(t);
 	const char *word;
 	size_t nbytes;
 
 	MU_TRY(MU_ALLOC(t->numbers, t->n_bytes + 2, "words of the text"));
-	for (size_t i = 0; characters && i < t->n_bytes; i++)
-		MU_TRY(add_word(t, in, t->bytes + i, 1));
-	if (characters)
-		goto out;
+	if (in->config.characters)
+		return number_characters(t, in);
 	MU_TRY(add_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
 	while (next_word(&s, &word, &nbytes)) {
 		if (nbytes > 0)
@@ -296,8 +319,6 @@ static enum mu_status open_text(struct mu_input *in)
 	MU_TRY(read_file(t, c->paths));
 	if (!c->vocabulary)
 		MU_TRY(make_vocabulary(t, c->characters));
-	for (size_t i = 0; i < t->n_bytes && !t->wide; i++)
-		t->wide = (unsigned char)t->bytes[i] >= 0x80;
 	in->vocabulary = c->vocabulary ? c->vocabulary : t->own;
 	MU_TRY(number_words(t, in));
 	mu_free(t->bytes);
@@ -348,7 +369,8 @@ static enum mu_status read_text(const struct mu_input *in, struct mu_input_threa
 static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct text *t = in->impl;
-	const char *of = !in->config.characters ? "words" : t->wide ? "bytes" : "characters";
+	const bool bytes = mu_vocabulary_bytes(in->vocabulary);
+	const char *of = !in->config.characters ? "words" : bytes ? "bytes" : "characters";
 	size_t used;
 
 	used = (size_t)snprintf(text, nbytes, "%s, %zu %s", in->config.paths, t->n_numbers, of);
@@ -361,8 +383,11 @@ static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 					 "; %zu longer than %zu are left out", t->n_long,
 					 longest(&in->config));
 	if (used < nbytes && t->n_unknown > 0)
-		snprintf(text + used, nbytes - used, "; %zu %s are not in the vocabulary",
-			 t->n_unknown, of);
+		used += (size_t)snprintf(text + used, nbytes - used,
+					 "; %zu %s are not in the vocabulary", t->n_unknown, of);
+	if (used < nbytes && t->n_stray > 0 && !bytes)
+		snprintf(text + used, nbytes - used, "; %zu bytes are no UTF-8, a character each",
+			 t->n_stray);
 }
 
 static enum mu_status hash_text(const struct mu_input *in, struct mu_input_thread *thread,

@@ -24,7 +24,13 @@ struct mu_vocabulary {
 	size_t n_bytes, room_bytes;
 	uint32_t *table; /* numbers, 0: free; its size is a power of two, more than 2 n */
 	size_t table_n;
+	size_t n_wide, n_stray; /* characters of several bytes; single bytes above ASCII */
 };
+
+static bool is_word(const char *word, size_t nbytes, const char *other)
+{
+	return nbytes == strlen(other) && memcmp(word, other, nbytes) == 0;
+}
 
 /* FNV-1a, 64 bits: Fowler, Noll, Vo. */
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
@@ -108,6 +114,8 @@ enum mu_status mu_vocabulary_add(struct mu_vocabulary *v, const char *word, size
 	v->words[v->n] = (struct word){v->n_bytes, nbytes};
 	memcpy(v->bytes + v->n_bytes, word, nbytes);
 	v->n_bytes += nbytes;
+	v->n_wide += nbytes > 1 && !is_word(word, nbytes, MU_WORD_UNKNOWN);
+	v->n_stray += nbytes == 1 && (unsigned char)*word >= 0x80;
 	v->table[at] = (uint32_t)v->n;
 	*number = v->n++;
 	MU_TRY(grow_table(v));
@@ -166,6 +174,19 @@ size_t mu_vocabulary_n(const struct mu_vocabulary *v)
 bool mu_vocabulary_characters(const struct mu_vocabulary *v)
 {
 	return v->characters;
+}
+
+bool mu_vocabulary_bytes(const struct mu_vocabulary *v)
+{
+	return v->characters && v->n_stray > 0 && v->n_wide == 0;
+}
+
+size_t mu_vocabulary_step(const struct mu_vocabulary *v, const char *p, size_t nbytes)
+{
+	uint32_t code;
+	const size_t n = mu_vocabulary_bytes(v) ? 1 : mu_utf8_read(p, nbytes, &code);
+
+	return n ? n : 1;
 }
 
 const char *mu_vocabulary_word(const struct mu_vocabulary *v, size_t number, size_t *nbytes)
@@ -283,14 +304,20 @@ out:
 static enum mu_status check_characters(const struct mu_vocabulary *v, const char *path)
 {
 	enum mu_status st = MU_OK;
-	const size_t unknown = v->table[place_of(v, MU_WORD_UNKNOWN, strlen(MU_WORD_UNKNOWN))];
 
-	for (size_t i = 1; v->characters && i < v->n; i++)
-		if (v->words[i].nbytes > 1 && i != unknown)
+	for (size_t i = 1; v->characters && i < v->n; i++) {
+		const char *word = v->bytes + v->words[i].at;
+		const size_t n = v->words[i].nbytes;
+		uint32_t code;
+
+		if (n == 1 || is_word(word, n, MU_WORD_UNKNOWN))
+			continue;
+		if (mu_utf8_read(word, n, &code) != n)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s, line %zu: \"%.*s\" is no character; a vocabulary of words "
 				"has \"" MU_WORD_END "\" in a line",
-				path, i, (int)v->words[i].nbytes, v->bytes + v->words[i].at);
+				path, i, (int)n, word);
+	}
 out:
 	return st;
 }
@@ -344,6 +371,8 @@ out:
 
 static void write_word(FILE *f, const char *word, size_t nbytes)
 {
+	const bool mark = is_word(word, nbytes, "\xef\xbb\xbf"); /* skipped where a file begins */
+
 	for (size_t i = 0; i < nbytes; i++) {
 		unsigned char c = (unsigned char)word[i];
 
@@ -351,7 +380,7 @@ static void write_word(FILE *f, const char *word, size_t nbytes)
 			fputs("\\n", f);
 		else if (c == '\\')
 			fputs("\\\\", f);
-		else if (iscntrl(c))
+		else if (iscntrl(c) || mark)
 			fprintf(f, "\\x%02x", c);
 		else
 			fputc(c, f);

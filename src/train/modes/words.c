@@ -71,9 +71,13 @@ static enum mu_status read_characters(struct train_words *w, const char *text,
 {
 	enum mu_status st = MU_OK;
 
+	size_t n;
+
 	*hidden = 0;
-	for (const char *p = *text ? text : "\n"; *p; p++)
-		MU_TRY(add_word(w, p, 1, numbers));
+	for (const char *p = *text ? text : "\n"; *p; p += n) {
+		n = mu_vocabulary_step(w->vocabulary, p, strlen(p));
+		MU_TRY(add_word(w, p, n, numbers));
+	}
 out:
 	return st;
 }
