@@ -177,7 +177,7 @@ static enum mu_status pack(const struct values *v)
 		       set->n_classes);
 	printf("cifar_pack: %zu images for training in %zu file%s and %zu for testing in %s, %.1f "
 	       "s\n",
-	       set->counts[PACK_TRAIN], n_files, n_files == 1 ? "" : "s", set->counts[PACK_TEST],
+	       set->counts[PACK_TRAIN], n_files, MU_S(n_files), set->counts[PACK_TEST],
 	       mu_shown(v->output), mu_now() - start);
 out:
 	pack_set_release(&job.set);

@@ -225,7 +225,7 @@ int main(int argc, char **argv)
 		goto out;
 	MU_TRY(data_command_watch(&command, command.words[1]));
 	MU_TRY(convert(&values, command.words[0], command.words[1], &n));
-	printf("muconvert: %zu array%s of %s in %s\n", n, n == 1 ? "" : "s",
+	printf("muconvert: %zu array%s of %s in %s\n", n, MU_S(n),
 	       mu_shown(command.words[0]), mu_shown(command.words[1]));
 out:
 	return data_command_end(&command, st);

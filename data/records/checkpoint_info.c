@@ -68,8 +68,8 @@ static void put_counts(const char *position)
 		   &workers, &batch, &samples, &updates, rate) == 5)
 		printf("%-19s %.0f sample%s in %llu update%s, %zu a step of %zu worker%s; last lr "
 		       "%s\n",
-		       "trained", samples, samples == 1 ? "" : "s", updates,
-		       updates == 1 ? "" : "s", batch, workers, workers == 1 ? "" : "s",
+		       "trained", samples, MU_S(samples), updates,
+		       MU_S(updates), batch, workers, MU_S(workers),
 		       mu_shown(rate));
 }
 

@@ -222,7 +222,7 @@ static enum mu_status convert(const struct values *v, const char *input, const c
 out:
 	data_progress_end(&job.progress);
 	if (st == MU_OK)
-		printf("h5rec: %zu image%s of %s in %s, %.1f s\n", job.n, job.n == 1 ? "" : "s",
+		printf("h5rec: %zu image%s of %s in %s, %.1f s\n", job.n, MU_S(job.n),
 		       mu_shown(input), mu_shown(output), mu_now() - start);
 	return st;
 }

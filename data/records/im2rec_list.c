@@ -188,7 +188,7 @@ static enum mu_status write_list(const struct images *all, const uint32_t *order
 	}
 	MU_TRY(mu_replace_commit(&replace));
 	printf("im2rec: %zu image%s in %s\n", part->to - part->from,
-	       part->to - part->from == 1 ? "" : "s", mu_shown(path));
+	       MU_S(part->to - part->from), mu_shown(path));
 out:
 	mu_replace_release(&replace);
 	return st;

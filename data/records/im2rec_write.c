@@ -195,7 +195,7 @@ static enum mu_status pack(struct packer *p, const char *list)
 	data_progress_end(&p->progress);
 	p->packed++;
 	tell_losses(p, list);
-	printf("im2rec: %zu image%s of %s in %s, %.1f s", p->written, p->written == 1 ? "" : "s",
+	printf("im2rec: %zu image%s of %s in %s, %.1f s", p->written, MU_S(p->written),
 	       mu_shown(list), mu_shown(path), mu_now() - start);
 	printf(p->bad ? ", %zu left out\n" : "\n", p->bad);
 out:

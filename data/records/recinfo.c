@@ -280,7 +280,7 @@ static void print_info(const struct job *job, const char *path)
 	char text[MU_LEFT_OUT_BYTES];
 
 	printf("%s: %s, %zu record%s, %zu label%s each\n", mu_shown(path), info->format, info->n,
-	       info->n == 1 ? "" : "s", info->label_width, info->label_width == 1 ? "" : "s");
+	       MU_S(info->n), info->label_width, MU_S(info->label_width));
 	if (info->kind == MU_RECORD_RAW)
 		printf("images     raw, %zu x %zu pixels of %zu channels\n", info->shape[2],
 		       info->shape[1], info->shape[0]);
@@ -382,12 +382,12 @@ static enum mu_status look_plain_list(const struct values *v, const char *paths,
 	if (!*plain)
 		goto out;
 	printf("%s: RecordIO, %zu record%s without headers of images\n", mu_shown(paths),
-	       job->info.n, job->info.n == 1 ? "" : "s");
+	       job->info.n, MU_S(job->info.n));
 	print_range("bytes      ", &job->sizes);
 	printf("checksum   %08x (CRC-32 of all records; the file has none)\n", job->crc);
 	if (job->errors)
 		MU_FAIL(MU_ERR_FORMAT, "%s: %zu error%s in %zu record%s", paths, job->errors,
-			job->errors == 1 ? "" : "s", job->info.n, job->info.n == 1 ? "" : "s");
+			MU_S(job->errors), job->info.n, MU_S(job->info.n));
 	printf("no errors\n");
 out:
 	mu_free(job);
@@ -423,7 +423,7 @@ static enum mu_status look(const struct values *v, const char *path)
 	MU_TRY(mu_records_unchanged(records));
 	if (job->errors)
 		MU_FAIL(MU_ERR_FORMAT, "%s: %zu error%s in %zu record%s", path, job->errors,
-			job->errors == 1 ? "" : "s", job->info.n, job->info.n == 1 ? "" : "s");
+			MU_S(job->errors), job->info.n, MU_S(job->info.n));
 	print_end(job);
 out:
 	if (job) {

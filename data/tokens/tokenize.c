@@ -228,7 +228,7 @@ static void print_part(const struct part *p)
 		printf(", %zu in %s.bin", p->n_tokens, p->name);
 	else if (p->n_files > 0)
 		printf(", %zu in %zu file%s %s_*.bin", p->n_tokens, p->n_files,
-		       p->n_files == 1 ? "" : "s", p->name);
+		       MU_S(p->n_files), p->name);
 }
 
 static enum mu_status make_files(const struct values *v, const struct data_command *command)
@@ -259,7 +259,7 @@ static enum mu_status make_files(const struct values *v, const struct data_comma
 	snprintf(path, sizeof path, "%s/tokenizer.json", folder);
 	MU_TRY(mu_tokenizer_write(t, path));
 	printf("tokenize: %zu token%s", parts[0].n_tokens + parts[1].n_tokens,
-	       parts[0].n_tokens + parts[1].n_tokens == 1 ? "" : "s");
+	       MU_S(parts[0].n_tokens + parts[1].n_tokens));
 	print_part(&parts[0]);
 	print_part(&parts[1]);
 	printf(", of a vocabulary of %zu: %s\n", mu_tokenizer_n(t), mu_shown(folder));

@@ -277,6 +277,10 @@ const char *mu_shown(const char *text);
 /* A field of CSV, in quotes if it needs them (RFC 4180). One that a table program would compute,
  * such as =1+1, has an apostrophe before it, which makes a text of it there. */
 void mu_text_put_csv(FILE *stream, const char *text);
+/* The ending of a noun after its number: "1 step", "2 steps"; "1 batch", "2 batches". */
+#define MU_S(n) ((n) == 1 ? "" : "s")
+#define MU_ES(n) ((n) == 1 ? "" : "es")
+
 /* Characters before the ending of a name such as "a.log"; 0: it does not end so, or is no more. */
 size_t mu_stem(const char *name, const char *ending);
 /*

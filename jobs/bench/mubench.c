@@ -310,8 +310,8 @@ static enum mu_status run_worker(struct job *j)
 		MU_TRY(mu_kv_set_optimizer(j->kv, &add));
 	if (j->t.index == 0 && !j->v.json)
 		printf("%s, %d worker%s, %d server%s\n%6s %11s %12s %8s %12s %12s %8s\n",
-		       mu_kv_type(j->kv), j->t.num_workers, j->t.num_workers == 1 ? "" : "s",
-		       j->t.num_servers, j->t.num_servers == 1 ? "" : "s", "keys", "bytes",
+		       mu_kv_type(j->kv), j->t.num_workers, MU_S(j->t.num_workers),
+		       j->t.num_servers, MU_S(j->t.num_servers), "keys", "bytes",
 		       "store us", "GB/s", "allreduce us", "memcpy us", "rounds");
 	for (size_t n = (size_t)j->v.min_bytes; n <= (size_t)j->v.max_bytes; n *= 4)
 		MU_TRY(run_load(j, 1, n));

@@ -233,7 +233,7 @@ static void report(const struct checkpoint_resume *r, const struct conf *v)
 		snprintf(where, sizeof where, "after epoch %zu of %ld", r->at.epoch,
 			 v->num_epochs);
 	mu_log_info("Resumed from \"%s\": %s, %.0f sample%s counted", r->path, where,
-		    r->at.progress, r->at.progress == 1 ? "" : "s");
+		    r->at.progress, MU_S(r->at.progress));
 }
 
 static enum mu_status find(struct search *s)
@@ -257,7 +257,7 @@ static enum mu_status find(struct search *s)
 		mu_log(MU_LOG_RESULT,
 		       "%s has %s%ld epoch%s: nothing is left to train; --num-epochs N for more",
 		       r->path, v->num_epochs > 1 ? "all " : "", v->num_epochs,
-		       v->num_epochs == 1 ? "" : "s");
+		       MU_S(v->num_epochs));
 	else if (r->whole && (r->at.step > 0 || v->load_epoch == 0))
 		report(r, v);
 out:

@@ -179,11 +179,11 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 	if (world > 0 && world != n)
 		mu_log_warn("WORLD_SIZE is %d in the environment, and this job has %d rank%s: "
 			    "mpirun -np N says how many",
-			    world, n, n == 1 ? "" : "s");
+			    world, n, MU_S(n));
 	else if (local > 0 && local != t->node_size)
 		mu_log_warn("LOCAL_WORLD_SIZE is %d in the environment, and this node has %d "
 			    "rank%s: mpirun -np N says how many",
-			    local, t->node_size, t->node_size == 1 ? "" : "s");
+			    local, t->node_size, MU_S(t->node_size));
 	if (n == 1 && pmix > 0)
 		mu_log_warn("PMIX_RANK is %d in the environment, so that other processes were "
 			    "started, and this job has 1 rank: each is alone",
@@ -193,8 +193,8 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 		mu_log_warn("DMLC_NUM_WORKER is %d and DMLC_NUM_SERVER %d in the environment, and "
 			    "this job has %d worker%s and %d server%s: mpirun and the number of "
 			    "servers among the options say how many",
-			    workers, servers, t->num_workers, t->num_workers == 1 ? "" : "s",
-			    t->num_servers, t->num_servers == 1 ? "" : "s");
+			    workers, servers, t->num_workers, MU_S(t->num_workers),
+			    t->num_servers, MU_S(t->num_servers));
 	if (role && strcmp(role, "worker") != 0)
 		mu_log_warn("DMLC_ROLE is %s in the environment, and has no effect: the number of "
 			    "servers among the options says which ranks are servers",

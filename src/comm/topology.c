@@ -161,7 +161,7 @@ static enum mu_status make_roles(struct mu_topology *t, int num_servers,
 		MU_FAIL(MU_ERR_USAGE,
 			"%d server%s of 1 rank leave%s no worker: start at least %d ranks, or ask "
 			"for no servers",
-			t->num_servers, t->num_servers == 1 ? "" : "s",
+			t->num_servers, MU_S(t->num_servers),
 			t->num_servers == 1 ? "s" : "", t->num_servers + 1);
 	if (num_servers < MU_SERVERS_DEFAULT || t->num_workers < 1)
 		MU_FAIL(MU_ERR_USAGE,

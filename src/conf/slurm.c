@@ -44,5 +44,5 @@ void mu_conf_slurm_report(int cores, bool gpus_used, bool anew)
 	if (gpus > 0 && !gpus_used)
 		mu_log_warn("Slurm gives %ld GPU%s on this node (SLURM_GPUS_ON_NODE), and this job "
 			    "trains on CPUs: give --devices gpu:auto",
-			    gpus, gpus == 1 ? "" : "s");
+			    gpus, MU_S(gpus));
 }

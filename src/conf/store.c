@@ -62,8 +62,8 @@ static enum mu_status check_ranks(const struct conf *v, int ranks)
 		MU_FAIL(MU_ERR_USAGE,
 			"--num-servers %ld leaves no worker of %d rank%s: at most %d server%s, or "
 			"at least mpirun -np %ld",
-			v->num_servers, ranks, ranks == 1 ? "" : "s", ranks - 1,
-			ranks == 2 ? "" : "s", v->num_servers + 1);
+			v->num_servers, ranks, MU_S(ranks), ranks - 1,
+			MU_S(ranks - 1), v->num_servers + 1);
 	if (!v->store.distributed && ranks > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"--kv-store %s is for one rank, not %d; use dist_sync or another dist_ "

@@ -176,5 +176,5 @@ void mu_engine_comm_thread_report(const struct mu_engine *e)
 	if (threads > t->node_cores)
 		mu_log_warn("--comm-thread 1: %d threads of workers share the %d core%s of %s: "
 			    "without a core of its own it costs more than it saves",
-			    threads, t->node_cores, t->node_cores == 1 ? "" : "s", t->host);
+			    threads, t->node_cores, MU_S(t->node_cores), t->host);
 }

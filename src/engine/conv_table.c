@@ -45,7 +45,7 @@ static void describe_run(const struct mu_plan *plan, const struct mu_device *dev
 {
 	snprintf(text, TRAIN_CONV_TEXT, "batch %zu, %s%s, %d thread%s", mu_plan_batch_size(plan),
 		 mu_dtype_name(device->dtype), device->allow_tf32 ? " with TF32" : "",
-		 device->n_threads, device->n_threads == 1 ? "" : "s");
+		 device->n_threads, MU_S(device->n_threads));
 }
 
 /* ---- writing ---- */

@@ -280,7 +280,7 @@ static enum mu_status read_loads(struct engine_device_list *list, const char *al
 		MU_FAIL(MU_ERR_USAGE,
 			"--work-load-list %s has %zu number%s, and --devices names %zu device%s: "
 			"one for each is needed",
-			all, n, n == 1 ? "" : "s", list->n, list->n == 1 ? "" : "s");
+			all, n, MU_S(n), list->n, MU_S(list->n));
 out:
 	return st;
 }

@@ -33,7 +33,7 @@ enum mu_status mu_input_hold_out(struct mu_input *in)
 		MU_FAIL(MU_ERR_USAGE,
 			"a share of %g held out for validation is %zu of %zu record%s; both parts "
 			"need some",
-			in->config.held_out, held, in->n, in->n == 1 ? "" : "s");
+			in->config.held_out, held, in->n, MU_S(in->n));
 	MU_TRY(MU_ALLOC(shuffled, in->n, "records"));
 	MU_TRY(MU_ALLOC(marks, in->n, "records"));
 	MU_TRY(MU_ALLOC(in->records, in->n, "records"));

@@ -162,7 +162,7 @@ static enum mu_status check_records(const struct mu_input *in)
 	MU_FAIL(MU_ERR_USAGE,
 		"batch size %zu: batch larger than a worker's part of %zu training record%s "
 		"over %zu worker%s; the largest possible is %zu",
-		c->batch, in->n, in->n == 1 ? "" : "s", workers, workers == 1 ? "" : "s",
+		c->batch, in->n, MU_S(in->n), workers, MU_S(workers),
 		in->n / workers);
 out:
 	return st;

@@ -183,7 +183,7 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
 		  "validation: loss %.4f, %s %.4f (%.0f sample%s)", loss(m),
-		  l->metric->name, l->metric->value(m), m->samples, m->samples == 1 ? "" : "s");
+		  l->metric->name, l->metric->value(m), m->samples, MU_S(m->samples));
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)
@@ -216,7 +216,7 @@ static enum mu_status end(struct report_observer *o)
 	if (top->epoch > 0)
 		snprintf(best, sizeof best, ", best %.4f after epoch %zu", top->value, top->epoch);
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.*f samples/s%s%s",
-		  l->epochs, l->epochs == 1 ? "" : "s", l->seconds, digits(rate), rate, last, best);
+		  l->epochs, MU_S(l->epochs), l->seconds, digits(rate), rate, last, best);
 	return MU_OK;
 }
 

@@ -37,7 +37,7 @@ static const char *cuda_state(char *text, size_t nbytes)
 			mu_device_table[i]->count ? mu_device_table[i]->count(why, sizeof why) : -1;
 
 		if (n > 0)
-			snprintf(text, nbytes, "built in, %d device%s", n, n == 1 ? "" : "s");
+			snprintf(text, nbytes, "built in, %d device%s", n, MU_S(n));
 		else if (n == 0)
 			snprintf(text, nbytes, "built in, no device: %s", why);
 	}

@@ -27,8 +27,8 @@ static void report_carved(const struct mu_engine *e)
 	if (e->conf->default_store && e->store->has_servers)
 		mu_log_info("%d ranks: %d worker%s, %d server%s; --kv-store dist_sharded lets all "
 			    "%d train",
-			    t->size, t->num_workers, t->num_workers == 1 ? "" : "s",
-			    t->num_servers, t->num_servers == 1 ? "" : "s", t->size);
+			    t->size, t->num_workers, MU_S(t->num_workers),
+			    t->num_servers, MU_S(t->num_servers), t->size);
 }
 
 void mu_report_store(const struct mu_engine *e)

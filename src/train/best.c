@@ -68,6 +68,6 @@ bool mu_train_best_stops(const struct train_best *b)
 		mu_log_info("early stopping: no better %s than %f after epoch %zu of %ld in %zu "
 			    "validation%s: training ends",
 			    s->metric, s->value, s->epoch, b->conf->num_epochs, s->since,
-			    s->since == 1 ? "" : "s");
+			    MU_S(s->since));
 	return true;
 }

@@ -13,7 +13,7 @@ void mu_train_report_bad(const struct mu_engine *e, const struct mu_input *in, c
 {
 	if (in->n_bad > 0 && e->team.member == 0)
 		mu_log_warn("%s: worker %d left %zu bad record%s out", what, e->topology->index,
-			    in->n_bad, in->n_bad == 1 ? "" : "s");
+			    in->n_bad, MU_S(in->n_bad));
 }
 
 enum mu_status mu_train_check_samples(const struct mu_metrics *m, const char *what)

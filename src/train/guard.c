@@ -197,7 +197,7 @@ static void report_scale(const struct train_guard *g, size_t step, double before
 			      s->left_out, s->scale);
 	else if (s->scale != before)
 		mu_log_detail("%s: loss scale %g after %zu good batch%s", where(g, step, at),
-			      s->scale, s->window, s->window == 1 ? "" : "es");
+			      s->scale, s->window, MU_ES(s->window));
 }
 
 static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle, bool *keep)
@@ -264,9 +264,9 @@ void mu_train_guard_report(const struct train_guard *g, const char *what)
 
 	if (g->left_out > 0)
 		mu_log_warn("%s: worker %d left %zu batch%s out that %s not finite", what, worker,
-			    g->left_out, g->left_out == 1 ? "" : "es",
+			    g->left_out, MU_ES(g->left_out),
 			    g->left_out == 1 ? "was" : "were");
 	if (s->scale > 0 && worker == 0)
 		mu_log_info("%s: loss scale %g, %zu batch%s left out so far", what, s->scale,
-			    s->left_out, s->left_out == 1 ? "" : "es");
+			    s->left_out, MU_ES(s->left_out));
 }

@@ -192,7 +192,7 @@ static void describe(const struct mu_device *device, char *text, size_t nbytes)
 
 	snprintf(text, nbytes, "cpu: oneDNN %d.%d.%d, %s, %d thread%s", v->major, v->minor,
 		 v->patch, mu_dnnl_isa_name(), device->n_threads,
-		 device->n_threads == 1 ? "" : "s");
+		 MU_S(device->n_threads));
 }
 
 const struct mu_device_ops mu_device_cpu = {

@@ -75,7 +75,7 @@ static enum mu_status open_context(struct cuda_device *d)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"the driver knows %d GPU%s here, numbered from 0 on; nvidia-smi lists "
 			"them, CUDA_VISIBLE_DEVICES may hide some",
-			n, n == 1 ? "" : "s");
+			n, MU_S(n));
 	CU(d, cuDeviceGet, &d->number, d->index);
 	CU(d, cuDeviceGetName, d->name, (int)sizeof d->name, d->number);
 	CU(d, cuDeviceGetAttribute, &d->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,

@@ -386,7 +386,7 @@ static void describe_border(const struct mu_stage_border *b, char text[256])
 {
 	snprintf(text, 256,
 		 "from stage %zu to stage %zu: %zu tensor%s, %.0f bytes per step, both ways",
-		 b->from, b->to, b->tensors, b->tensors == 1 ? "" : "s", b->nbytes);
+		 b->from, b->to, b->tensors, MU_S(b->tensors), b->nbytes);
 }
 
 void mu_engine_staged_report(const struct mu_engine *e)
@@ -403,7 +403,7 @@ void mu_engine_staged_report(const struct mu_engine *e)
 			      s->steps, s->n_micro);
 	else
 		mu_log_detail("a batch passes through them as %zu micro-batch%s of %zu samples",
-			      s->n_micro, s->n_micro == 1 ? "" : "es", s->micro);
+			      s->n_micro, MU_ES(s->n_micro), s->micro);
 }
 
 enum mu_status mu_engine_staged_print(const struct engine_device_list *list, const struct conf *v,
@@ -418,13 +418,13 @@ enum mu_status mu_engine_staged_print(const struct engine_device_list *list, con
 	MU_TRY(mu_engine_device_stages(list, v, plan, &stages));
 	stages.blocks = false; /* the plan is of whole sequences */
 	MU_TRY(mu_stages_borders(&stages, plan, (size_t)v->micro_batches, &borders, &n));
-	fprintf(stream, "\n%zu stage%s, ", stages.n, stages.n == 1 ? "" : "s");
+	fprintf(stream, "\n%zu stage%s, ", stages.n, MU_S(stages.n));
 	if (v->time_block > 0)
 		fprintf(stream, "%ld steps of %zu samples at a time:\n", v->time_block,
 			mu_plan_batch_size(plan));
 	else
 		fprintf(stream, "%ld micro-batch%s of %zu samples a step:\n", v->micro_batches,
-			v->micro_batches == 1 ? "" : "es", mu_plan_batch_size(plan));
+			MU_ES(v->micro_batches), mu_plan_batch_size(plan));
 	for (size_t s = 0; s < stages.n; s++) {
 		describe_stage(list, plan, &stages, s, text);
 		fprintf(stream, "%s\n", text);

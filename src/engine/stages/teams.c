@@ -82,7 +82,7 @@ enum mu_status mu_engine_team_open(struct mu_engine *e)
 		MU_FAIL(MU_ERR_USAGE,
 			"--model-parallel-ranks: %zu worker%s (%d ranks, %d of them servers) "
 			"cannot be divided into teams of %zu",
-			workers, workers == 1 ? "" : "s", t->size, t->num_servers, team->size);
+			workers, MU_S(workers), t->size, t->num_servers, team->size);
 	team->n = workers / team->size;
 	team->index = (size_t)t->index / team->size;
 	team->member = (size_t)t->index % team->size;
@@ -108,5 +108,5 @@ void mu_engine_team_report(const struct mu_engine *e)
 		mu_log_detail(
 			"%zu team%s of %zu workers each, which share a batch and the layers of "
 			"the network",
-			team->n, team->n == 1 ? "" : "s", team->size);
+			team->n, MU_S(team->n), team->size);
 }

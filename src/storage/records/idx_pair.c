@@ -67,8 +67,8 @@ static enum mu_status open_pair(struct mu_records *r, const char *path)
 	MU_TRY(mu_idx_read(&p->labels, p->labels_path, 1));
 	if (p->images.dims[0] != p->labels.dims[0])
 		MU_FAIL(MU_ERR_FORMAT, "%s: %zu image%s, but %zu label%s in %s", p->images_path,
-			p->images.dims[0], p->images.dims[0] == 1 ? "" : "s", p->labels.dims[0],
-			p->labels.dims[0] == 1 ? "" : "s", p->labels_path);
+			p->images.dims[0], MU_S(p->images.dims[0]), p->labels.dims[0],
+			MU_S(p->labels.dims[0]), p->labels_path);
 	if (p->images.dims[0] == 0 || p->images.dims[1] == 0 || p->images.dims[2] == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: %zu images of %zu x %zu pixels; expected some",
 			p->images_path, p->images.dims[0], p->images.dims[1], p->images.dims[2]);

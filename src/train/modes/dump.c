@@ -178,7 +178,7 @@ enum mu_status mu_train_dump_batch(const struct mu_engine *e, struct mu_input *i
 	MU_TRY(write_png(&sheet, replace.written));
 	MU_TRY(mu_replace_commit(&replace));
 	mu_log_info("%s: the first %zu sample%s of epoch %ld, %zu x %zu pixels", path, batch.count,
-		    batch.count == 1 ? "" : "s", e->conf->load_epoch + 1, sheet.h, sheet.w);
+		    MU_S(batch.count), e->conf->load_epoch + 1, sheet.h, sheet.w);
 out:
 	mu_replace_release(&replace);
 	mu_train_batch_free(&batch);
