@@ -217,7 +217,7 @@ static void test_sentences(void)
 		CHECK(validation.classes == 16 && validation.n_groups == 3);
 		check_sample(&validation, 0, 4, (float[]){1, 2, 15, 3}, (float[]){2, 15, 3, 1});
 		validation.ops->describe(&validation, text, sizeof text);
-		CHECK_HAS(text, "1 words are not in the vocabulary");
+		CHECK_HAS(text, "; 1 of them not in the vocabulary");
 		mu_input_close(&validation);
 	}
 	mu_input_close(&in);
@@ -320,7 +320,7 @@ static void test_bad_texts(void)
 	write_text("blank.txt", " \n \n");
 	check_refused(config_of("blank.txt"), "has no words to predict");
 	write_text("long.txt", "a b c d e f g h i\n");
-	check_refused(config_of("long.txt"), "none of its 1 sentences is of 8 words or less");
+	check_refused(config_of("long.txt"), "none of its 1 sentence is of 8 words or less");
 	check_refused(config_of("nowhere.txt"), "cannot be read");
 	write_text("wide.txt", "\xff\xfe"
 			       "a");

@@ -59,7 +59,7 @@ part "words"
 train 1 $words --batch-size 8 --dropout 0 --model-prefix A
 expect '^data text: 100 samples for training, 31 for validation, shape \(1, 10, 1\), 2[0-9] classes: train.txt'
 expect 'filled up: 0 of 4, [0-9]+ of 8, [0-9]+ of 10; 1 longer than 10 are left out'
-expect '^data text: validation: val.txt.*; 1 words are not in the vocabulary$'
+expect '^data text: validation: val.txt.*; 1 of them not in the vocabulary$'
 expect '^Epoch\[1\] Train-perplexity='
 expect '^Epoch\[1\] Validation-sentence-nll='
 one=$(value Validation-perplexity)
@@ -123,18 +123,19 @@ part "characters beyond ASCII, and a vocabulary of bytes as earlier versions mad
 for _ in {1..40}; do printf 'h\303\251llo w\303\266rld\n'; done >utf8.txt
 utf8="--network lstm --num-layers 1 --num-hidden 8 --num-embed 8 --buckets 12 --data-train utf8.txt --text characters
 	--batch-size 8 --num-epochs 2"
-train 2 $utf8 --model-prefix U $plain
+train 2 $utf8 --model-prefix utf8 $plain
 expect 'utf8.txt, 480 characters'
-grep -qx $'\303\251' U-vocab.txt || fail "no e with an accent in U-vocab.txt"
-run_limited 60 1 --sample 30 --prime $'h\303\251' --load U-0002.h5
+grep -qx $'\303\251' utf8-vocab.txt || fail "no e with an accent in utf8-vocab.txt"
+run_limited 60 1 --sample 30 --prime $'h\303\251' --load utf8-0002.h5
 [ $status = 0 ] && [ "$(head -c 3 "$log")" = $'h\303\251' ] || fail "exit status $status: $(cat "$log")"
 iconv -f UTF-8 -t UTF-8 "$log" >/dev/null || fail "--sample wrote half a character"
-LC_ALL=C fold -b -w 1 utf8.txt | LC_ALL=C sort -u | grep -ax . >bytes.txt
-printf '%s\n' '\n' '<unk>' >>bytes.txt
-train 1 $utf8 --model-prefix B --num-epochs 1 --vocab bytes.txt $plain
+printf '%b\n' h '\0303' '\0251' l o ' ' w '\0266' r d '\\n' '<unk>' >bytes.txt
+train 1 $utf8 --model-prefix bytes --num-epochs 1 --vocab bytes.txt $plain
 expect 'utf8.txt, 560 bytes'
-train 1 $utf8 --model-prefix B --resume auto
+train 1 $utf8 --model-prefix bytes --resume auto
 expect 'utf8.txt, 560 bytes'
+run_limited 60 1 --sample 1 --temperature 0 --prime $'\303' --load bytes-0002.h5
+[ "$(head -c 4 "$log")" = '\xc3' ] || fail "half a character is not shown as \\xc3: $(cat "$log")"
 
 part "bad input"
 : >empty.txt

@@ -277,9 +277,9 @@ static enum mu_status find_sequences(struct text *t, struct mu_input *in)
 	}
 	if (in->n == 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: none of its %zu sentences is of %zu words or less, the longest that "
+			"%s: none of its %zu sentence%s is of %zu word%s or less, the longest that "
 			"is taken",
-			c->paths, t->n_lines, longest(c));
+			c->paths, t->n_lines, MU_S(t->n_lines), longest(c), MU_S(longest(c)));
 	MU_TRY(MU_ALLOC(t->sequences, in->n, "sequences"));
 	go_through(t, in, t->sequences, places);
 	in->groups = t->groups;
@@ -384,10 +384,10 @@ static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 					 longest(&in->config));
 	if (used < nbytes && t->n_unknown > 0)
 		used += (size_t)snprintf(text + used, nbytes - used,
-					 "; %zu %s are not in the vocabulary", t->n_unknown, of);
+					 "; %zu of them not in the vocabulary", t->n_unknown);
 	if (used < nbytes && t->n_stray > 0 && !bytes)
-		snprintf(text + used, nbytes - used, "; %zu bytes are no UTF-8, a character each",
-			 t->n_stray);
+		snprintf(text + used, nbytes - used, "; %zu byte%s no UTF-8, a character each",
+			 t->n_stray, t->n_stray == 1 ? " is" : "s are");
 }
 
 static enum mu_status hash_text(const struct mu_input *in, struct mu_input_thread *thread,

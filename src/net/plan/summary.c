@@ -74,7 +74,7 @@ static void print_line(const struct mu_plan *plan, size_t i, FILE *stream)
 	const struct mu_op *op = &plan->ops[i];
 	char shape[96], kind[64];
 
-	fprintf(stream, "%-36s %-22s %-17s %11zu %9.5f %10.3f %10.3f\n", op->name,
+	fprintf(stream, "%-36s %-22s %-17s %11zu %9.5f %10.3f %10.3f\n", mu_shown(op->name),
 		mu_plan_layer_kind(plan, i, kind, sizeof kind),
 		sample_shape(op->outputs[0], shape, sizeof shape), params_of(op),
 		macs_of(plan, i) / 1e9, (double)output_bytes(op) / 1e6,
@@ -145,7 +145,7 @@ static void print_node(const struct mu_plan *plan, size_t i, FILE *stream)
 	const struct mu_op *op = &plan->ops[i];
 	char shape[96], kind[64];
 
-	fprintf(stream, "\tn%zu [label=\"%s\\n%s\\n%s", i, op->name,
+	fprintf(stream, "\tn%zu [label=\"%s\\n%s\\n%s", i, mu_shown(op->name),
 		mu_plan_layer_kind(plan, i, kind, sizeof kind),
 		sample_shape(op->outputs[0], shape, sizeof shape));
 	if (op->n_params > 0)

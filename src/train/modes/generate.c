@@ -350,6 +350,7 @@ static enum mu_status write_text(struct writer *w, size_t hidden)
 		mu_train_words_print(&w->words, w->text.ids[i]);
 	for (long i = 0; i < w->v->text.sample && !ended; i++)
 		MU_TRY(write_next(w, (size_t)i, &ended));
+	mu_train_words_end(&w->words);
 	fputc('\n', stdout);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		MU_FAIL(MU_ERR_IO, "--sample: the text could not be written");

@@ -7,14 +7,55 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
 #include "conf/text.h"
 
 struct train_words_kind {
 	enum mu_status (*read)(struct train_words *w, const char *text,
 			       struct mu_token_list *numbers, size_t *hidden);
-	void (*print)(const struct train_words *w, size_t number);
+	void (*print)(struct train_words *w, size_t number);
 };
+
+/* ---- printing ---- */
+
+/* Bytes that the character at p needs, by its first one. */
+static size_t need(const char *p)
+{
+	const unsigned char c = (unsigned char)*p;
+
+	return c < 0xc2 || c > 0xf4 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
+/* The first character held, or its first byte if it is none. */
+static void print_held(struct train_words *w)
+{
+	uint32_t code = 0;
+	size_t n = mu_utf8_read(w->held, w->n_held, &code);
+	const bool plain = n > 0 && (code >= ' ' || code == '\n' || code == '\t') &&
+			   (code < 0x7f || code > 0x9f);
+
+	n = n ? n : 1;
+	for (size_t i = 0; i < n; i++)
+		printf(plain ? "%c" : "\\x%02x", (unsigned char)w->held[i]);
+	w->n_held -= n;
+	memmove(w->held, w->held + n, w->n_held);
+}
+
+static void print_bytes(struct train_words *w, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		w->held[w->n_held++] = bytes[i];
+		while (w->n_held > 0 && w->n_held >= need(w->held))
+			print_held(w);
+	}
+}
+
+void mu_train_words_end(struct train_words *w)
+{
+	while (w->n_held > 0)
+		print_held(w);
+}
 
 /* ---- a vocabulary ---- */
 
@@ -52,15 +93,15 @@ out:
 	return st;
 }
 
-static void print_word(const struct train_words *w, size_t number)
+static void print_word(struct train_words *w, size_t number)
 {
 	size_t n;
 	const char *word = mu_vocabulary_word(w->vocabulary, number, &n);
 
 	if (n == strlen(MU_WORD_END) && memcmp(word, MU_WORD_END, n) == 0)
-		fputc('\n', stdout);
+		print_bytes(w, "\n", 1);
 	else
-		printf("%.*s ", (int)n, word);
+		print_bytes(w, word, n), print_bytes(w, " ", 1);
 }
 
 static const struct train_words_kind words = {read_words, print_word};
@@ -82,12 +123,12 @@ out:
 	return st;
 }
 
-static void print_character(const struct train_words *w, size_t number)
+static void print_character(struct train_words *w, size_t number)
 {
 	size_t n;
 	const char *character = mu_vocabulary_word(w->vocabulary, number, &n);
 
-	fwrite(character, 1, n, stdout);
+	print_bytes(w, character, n);
 }
 
 static const struct train_words_kind characters = {read_characters, print_character};
@@ -115,13 +156,13 @@ out:
 	return st;
 }
 
-static void print_token(const struct train_words *w, size_t number)
+static void print_token(struct train_words *w, size_t number)
 {
 	size_t n;
 	const char *bytes = mu_tokenizer_bytes(w->tokenizer, (uint32_t)number, &n);
 
 	if (bytes)
-		fwrite(bytes, 1, n, stdout);
+		print_bytes(w, bytes, n);
 }
 
 static const struct train_words_kind tokens = {read_tokens, print_token};
@@ -155,7 +196,7 @@ out:
 	return st;
 }
 
-static void print_number(const struct train_words *w, size_t number)
+static void print_number(struct train_words *w, size_t number)
 {
 	(void)w;
 	printf("%zu ", number);
@@ -212,7 +253,7 @@ enum mu_status mu_train_words_read(struct train_words *w, const char *text,
 	return w->kind->read(w, text, numbers, hidden);
 }
 
-void mu_train_words_print(const struct train_words *w, size_t number)
+void mu_train_words_print(struct train_words *w, size_t number)
 {
 	w->kind->print(w, number);
 }

@@ -18,6 +18,8 @@ struct train_words {
 	size_t n;     /* numbers are below this; 0: unknown */
 	size_t first; /* 1: number 0 is no word */
 	size_t end;   /* the number that ends a text; SIZE_MAX: none */
+	char held[4]; /* bytes that may begin a character; not printed yet */
+	size_t n_held;
 };
 
 /* name: a checkpoint that holds them, a list of words, a tokenizer.json or a folder with one, or
@@ -28,7 +30,9 @@ void mu_train_words_close(struct train_words *w);
  * word is not known. */
 enum mu_status mu_train_words_read(struct train_words *w, const char *text,
 				   struct mu_token_list *numbers, size_t *hidden);
-/* On standard output. */
-void mu_train_words_print(const struct train_words *w, size_t number);
+/* On standard output: UTF-8 and line breaks as they are, other control characters and bytes as
+ * \xNN. A character may come in several tokens; _end prints what is left of one. */
+void mu_train_words_print(struct train_words *w, size_t number);
+void mu_train_words_end(struct train_words *w);
 
 #endif
