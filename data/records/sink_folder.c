@@ -5,6 +5,7 @@
  * folder is read.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@ struct key {
 struct tree {
 	struct data_tar_writer *tar; /* NULL: a folder */
 	char *path, *temporary;      /* of the folder; owned */
+	int fd;                      /* of the temporary folder */
 	bool made[CLASSES_MAX];      /* the folders that there are */
 	size_t classes;
 	struct data_buffer keys; /* of the images in a tar file */
@@ -37,16 +39,22 @@ struct tree {
 
 /* ---- one entry, in either ---- */
 
-static enum mu_status write_file(const char *path, const uint8_t *bytes, size_t n)
+/* name: in the temporary folder, whatever has that folder's name meanwhile; path: for messages. */
+static enum mu_status write_file(const struct tree *tree, const char *name, const char *path,
+				 const uint8_t *bytes, size_t n)
 {
 	enum mu_status st = MU_OK;
-	FILE *f = fopen(path, "wbxe"); /* x: an id that came twice */
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC; /* an id that came twice */
+	const int fd = openat(tree->fd, name, flags, 0666);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
 
-	if (!f && errno == EEXIST)
+	if (fd < 0 && errno == EEXIST)
 		MU_FAIL(MU_ERR_FORMAT, "%s: two records of a class have this id; " NEW_IDS, path);
 	if (!f || fwrite(bytes, 1, n, f) != n)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
 out:
+	if (fd >= 0 && !f)
+		close(fd);
 	if (f && fclose(f) != 0 && st == MU_OK)
 		st = mu_trace_start(MU_ERR_IO, __FILE__, __LINE__, "%s: cannot be written: %s",
 				    path, strerror(errno));
@@ -67,8 +75,8 @@ static enum mu_status put(struct tree *tree, const char *name, const uint8_t *by
 		MU_FAIL(MU_ERR_IO, "%.60s...: the path is longer than %d bytes", path,
 			PATH_BYTES - 1);
 	if (bytes)
-		MU_TRY(write_file(path, bytes, n));
-	else if (mkdir(path, 0777) != 0)
+		MU_TRY(write_file(tree, name, path, bytes, n));
+	else if (mkdirat(tree->fd, name, 0777) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
 out:
 	return st;
@@ -127,6 +135,23 @@ out:
 
 /* ---- the folder ---- */
 
+/* A new one: what has its name is a killed process's, or somebody has laid it there. */
+static enum mu_status make_temporary(struct tree *tree)
+{
+	enum mu_status st = MU_OK;
+	struct stat status;
+
+	if (mkdir(tree->temporary, 0777) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: the folder cannot be made: %s", tree->temporary,
+			strerror(errno));
+	tree->fd = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tree->fd < 0 || fstat(tree->fd, &status) != 0 || status.st_uid != geteuid())
+		MU_FAIL(MU_ERR_IO, "%s: somebody put another folder in place of it",
+			tree->temporary);
+out:
+	return st;
+}
+
 static enum mu_status open_folder(struct data_sink *sink, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -135,6 +160,7 @@ static enum mu_status open_folder(struct data_sink *sink, const char *path)
 
 	MU_TRY(MU_ALLOC(tree, 1, "folder of images"));
 	sink->impl = tree;
+	tree->fd = -1;
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	tree->path = strndup(path, n);
@@ -147,9 +173,18 @@ static enum mu_status open_folder(struct data_sink *sink, const char *path)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be replaced by a new folder: %s", tree->path,
 			strerror(errno));
 	snprintf(tree->temporary, n + 32, "%s.tmp-%ld", tree->path, (long)getpid());
-	MU_TRY(mu_folder_make(tree->temporary));
+	MU_TRY(make_temporary(tree));
 out:
 	return st;
+}
+
+/* Is the folder of the temporary name the one that was made? */
+static bool is_ours(const struct tree *tree)
+{
+	struct stat ours, named;
+
+	return fstat(tree->fd, &ours) == 0 && lstat(tree->temporary, &named) == 0 &&
+	       ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
 static enum mu_status finish_folder(struct data_sink *sink, bool commit)
@@ -160,13 +195,18 @@ static enum mu_status finish_folder(struct data_sink *sink, bool commit)
 	if (!commit)
 		goto out;
 	MU_TRY(put_classes(sink, tree));
+	if (!is_ours(tree))
+		MU_FAIL(MU_ERR_IO, "%s: somebody put another folder in place of it",
+			tree->temporary);
 	if (rename(tree->temporary, tree->path) != 0)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be renamed to %s: %s", tree->temporary, tree->path,
 			strerror(errno));
 	*tree->temporary = '\0';
 out:
-	if (tree->temporary && *tree->temporary)
+	if (tree->temporary && *tree->temporary && tree->fd >= 0 && is_ours(tree))
 		data_folder_remove(tree->temporary);
+	if (tree->fd >= 0)
+		close(tree->fd);
 	free(tree->path);
 	mu_free(tree->temporary);
 	mu_free(tree);

@@ -217,12 +217,29 @@ static void put_text(FILE *log, const char *name, const char *text)
 	json_decref(value);
 }
 
+/* A log that is new, or to be appended to; no link that somebody has laid is followed. */
+static FILE *open_log(const char *path, bool new)
+{
+	const int flags = new ? O_CREAT | O_EXCL : O_APPEND;
+	FILE *log = NULL;
+	int fd;
+
+	if (new)
+		unlink(path);
+	fd = open(path, flags | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		log = fdopen(fd, new ? "w" : "a");
+	if (fd >= 0 && !log)
+		close(fd);
+	return log;
+}
+
 /* Parameters and command; before the job, so that a log always says what it is. */
 static enum mu_status begin_log(json_t *experiment, const struct sweep_words *words)
 {
 	enum mu_status st = MU_OK;
 	const char *path = sweep_text(experiment, "exp.log_file"), *name;
-	FILE *log = fopen(path, "w");
+	FILE *log = open_log(path, true);
 	json_t *value;
 	char *text = NULL;
 
@@ -254,7 +271,8 @@ static enum mu_status run_job(const struct sweep_words *words, const char *log, 
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_APPEND, 0);
+	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_APPEND | O_NOFOLLOW,
+					 0);
 	posix_spawn_file_actions_adddup2(&actions, 1, 2);
 	error = posix_spawnp(&pid, words->list[0], &actions, NULL, words->list, environ);
 	posix_spawn_file_actions_destroy(&actions);
@@ -317,7 +335,7 @@ static enum mu_status end_log(const json_t *experiment, int status, double *rate
 {
 	enum mu_status st = MU_OK;
 	const char *path = sweep_text(experiment, "exp.log_file");
-	FILE *log = fopen(path, "a");
+	FILE *log = open_log(path, false);
 
 	*why = '\0';
 	if (!log)

@@ -135,8 +135,8 @@ refuse() {
 refuse 2 'error: --evaluate: it needs parameters: use --load' --evaluate
 refuse 2 'error: --predict x.txt: a name that ends in .h5 or .csv' --load A-0003.h5 --predict x.txt
 refuse 2 'error: --predict .h5: a name' --load A-0003.h5 --predict .h5
-refuse 1 'error: nowhere/x.h5' --load A-0003.h5 --predict nowhere/x.h5
-refuse 1 'error: nowhere/x.csv: cannot be written' --load A-0003.h5 --predict nowhere/x.csv
+refuse 1 'error: --predict nowhere/x.h5' --load A-0003.h5 --predict nowhere/x.h5
+refuse 1 'error: --predict nowhere/x.csv: cannot be written' --load A-0003.h5 --predict nowhere/x.csv
 refuse 2 'error: --evaluate: there is no checkpoint' --resume auto --model-prefix none --evaluate
 run_limited 60 1 --network mlp --benchmark 1 --load A-0003.h5 --predict x.csv
 [ $status = 2 ] || fail "exit status $status, not 2, of random data"

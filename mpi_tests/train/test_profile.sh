@@ -153,7 +153,7 @@ part "files"
 rm -rf none
 run_limited 60 2 $lenet --kv-store dist_allreduce --num-batches 3 --profile none/p.csv
 [ $status = 2 ] || fail "exit status $status, not 2, with a file that cannot be written"
-expect_count 1 'error: .*none/p.csv: cannot be written: No such file'
+expect_count 1 'error: .*--profile none/p.csv: cannot be written: No such file'
 run_limited 60 1 --network mlp --benchmark 1 $plain --lr 1e6 --num-batches 40 --profile lost.csv
 [ $status = 1 ] || fail "exit status $status of a run that breaks"
 ! ls lost.csv* >/dev/null 2>&1 || fail "a run that breaks left $(ls lost.csv*)"

@@ -121,7 +121,7 @@ check_trace two.json 3 2 0 2
 part "files that cannot be"
 run_limited 60 2 $job --kv-store dist_allreduce --timeline none/t.json
 [ $status = 2 ] || fail "exit status $status"
-expect_count 1 'error: .*none/t\.json: cannot be written: No such file'
+expect_count 1 'error: .*--timeline none/t\.json: cannot be written: No such file'
 run_limited 60 1 $job --timeline io.json --test-io 1
 [ $status = 2 ] || fail "exit status $status with --test-io"
 expect_count 1 'error: .*--timeline with .*: it is about training'

@@ -66,7 +66,10 @@ static enum mu_status begin_file(struct profile *p, const char *path)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_replace_begin(&p->replace, path));
+	st = mu_replace_begin(&p->replace, path);
+	if (st != MU_OK)
+		mu_trace_prefix("--profile ");
+	MU_TRY(st);
 	p->file = fopen(p->replace.written, "we");
 	if (!p->file)
 		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path, strerror(errno));
@@ -376,7 +379,7 @@ static void report_spread(const struct profile *p, const double *all)
 				       phase_name(i), all[least * N_PHASES + i], least,
 				       all[most * N_PHASES + i], most);
 	}
-	mu_log_info("profile over %d worker%s, seconds: %s", workers, workers == 1 ? "" : "s",
+	mu_log_info("profile over %d worker%s, seconds: %s", workers, MU_S(workers),
 		    line);
 }
 

@@ -17,7 +17,7 @@
 
 #include "event.pb-c.h"
 
-enum { PATH_BYTES = 4096, TAG_BYTES = 96, HEAD_BYTES = 12 };
+enum { PATH_BYTES = 4096, TAG_BYTES = 96, HEAD_BYTES = 12, MOST_FILES = 100 };
 
 struct report_events {
 	FILE *file;
@@ -88,14 +88,27 @@ enum mu_status mu_report_events_check(const struct conf *v)
 	return MU_OK;
 }
 
-/* TensorBoard reads files with "tfevents" in their name, in the order of the names. */
-static void choose_path(struct report_events *e, const char *folder, const struct timespec *now)
+/* TensorBoard reads files with "tfevents" in their name, in the order of the names. A file is new:
+ * no link that somebody has laid is followed. */
+static enum mu_status make_file(struct report_events *e, const char *folder,
+				const struct timespec *now)
 {
+	enum mu_status st = MU_OK;
 	char host[64] = "";
 
 	gethostname(host, sizeof host - 1);
-	snprintf(e->path, sizeof e->path, "%s/events.out.tfevents.%010lld.%s.%ld", folder,
-		 (long long)now->tv_sec, host, (long)getpid());
+	for (int i = 0; !e->file && i < MOST_FILES; i++) {
+		snprintf(e->path, sizeof e->path, "%s/events.out.tfevents.%010lld.%s.%ld.%d",
+			 folder, (long long)now->tv_sec, host, (long)getpid(), i);
+		e->file = fopen(e->path, "wxe");
+		if (!e->file && errno != EEXIST)
+			break;
+	}
+	if (!e->file)
+		MU_FAIL(MU_ERR_IO, "--tensorboard %s: no file can be made there: %s", folder,
+			strerror(errno));
+out:
+	return st;
 }
 
 enum mu_status mu_report_events_open(struct report_events **out, const char *folder)
@@ -114,11 +127,7 @@ enum mu_status mu_report_events_open(struct report_events **out, const char *fol
 	e = *out;
 	make_table(e->table);
 	clock_gettime(CLOCK_REALTIME, &now);
-	choose_path(e, folder, &now);
-	e->file = fopen(e->path, "we");
-	if (!e->file)
-		MU_FAIL(MU_ERR_IO, "--tensorboard %s: no file can be made there: %s", folder,
-			strerror(errno));
+	MU_TRY(make_file(e, folder, &now));
 	event.has_wall_time = 1;
 	event.wall_time = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 	event.file_version = version;

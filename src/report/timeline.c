@@ -39,7 +39,10 @@ static enum mu_status begin_file(struct timeline *t)
 	enum mu_status st = MU_OK;
 	const char *path = t->engine->conf->timeline;
 
-	MU_TRY(mu_replace_begin(&t->replace, path));
+	st = mu_replace_begin(&t->replace, path);
+	if (st != MU_OK)
+		mu_trace_prefix("--timeline ");
+	MU_TRY(st);
 	t->file = fopen(t->replace.written, "we");
 	if (!t->file)
 		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", path, strerror(errno));

@@ -190,7 +190,7 @@ static enum mu_status finish_file(struct prediction *p)
 	p->stream = NULL;
 	MU_TRY(check_stream(p, fclose(stream) == 0));
 	MU_TRY(mu_replace_commit(&p->replace));
-	mu_log_info("predictions of %zu record%s are in %s", p->n, p->n == 1 ? "" : "s",
+	mu_log_info("predictions of %zu record%s are in %s", p->n, MU_S(p->n),
 		    p->conf->predict);
 out:
 	return st;
@@ -217,7 +217,10 @@ static enum mu_status open_prediction(struct prediction *p)
 		goto out;
 	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->topology->num_workers,
 			"all workers' predictions of a step"));
-	MU_TRY(p->csv ? make_table(p) : make_arrays(p));
+	st = p->csv ? make_table(p) : make_arrays(p);
+	if (st != MU_OK && !strstr(mu_trace_message(), "--predict"))
+		mu_trace_prefix("--predict ");
+	MU_TRY(st);
 out:
 	return st;
 }
