@@ -242,6 +242,7 @@ misused 1 'lr-step-epochs powx.*such as pow2' $mlp --lr-step-epochs powx
 misused 1 'lr-factor-epoch 0: more than 0' $mlp --lr-schedule factor --lr-factor-epoch 0
 misused 1 'final-lr 0.2 with --lr 0.1: it is above' $mlp --lr 0.1 --lr-schedule poly --final-lr 0.2
 misused 1 'warmup-begin-lr needs --warmup-epochs X above 0' $mlp --warmup-begin-lr 0.01
+misused 1 'warmup-steps 3 with --warmup-epochs 1: both say how long' $mlp --warmup-steps 3 --warmup-epochs 1
 misused 1 'constant needs --warmup-begin-lr' $mlp --warmup-epochs 1 --warmup-strategy constant
 misused 1 'warmup-begin-lr 0.2 with --lr 0.1: it is above' $mlp --lr 0.1 --warmup-epochs 1 --warmup-begin-lr 0.2
 misused 1 'warmup-epochs 3 with --num-epochs 3: it leaves nothing' $mlp --lr-schedule poly \

@@ -89,8 +89,41 @@ expect '^warning: --lr-step-epochs 1,2: the run ends after epoch 2, before the r
 train 1 $mlp --num-epochs 4 --lr 0.1 --lr-step-epochs pow2 --warmup-epochs 1 --warmup-strategy constant \
 	--warmup-begin-lr 0.02
 expect '^learning rate: schedule poly$'
-expect '^learning rate: constant warm-up of 1 epochs from 0.02$'
+expect '^learning rate: constant warm-up of 1 epoch from 0.02$'
 less 0.95
+
+part "a warm-up of so many steps: the rates of an epoch of 5 steps, from the second on"
+# rates RANKS EXPECTED OPTION...
+rates() {
+	train "$1" $mlp --num-examples 100 --lr 0.1 --disp-batches 1 --metrics-file w.csv "${@:3}"
+	is=$(awk -F , '$1 == "train" { printf "%s%.4f", n++ ? " " : "", $7 }' w.csv)
+	[ "$is" = "$2" ] || fail "rates $is, not $2: ${*:3}"
+}
+# i / 7 of 0.1 to the 7th, then cosine's 3 / 4, 1 / 4, 0
+seven="0.0286 0.0429 0.0571 0.0714 0.1000 0.0750 0.0250 0.0000"
+rates 1 "$seven" --num-epochs 2 --warmup-steps 7 --lr-schedule cosine
+expect '^learning rate: linear warm-up of 7 steps from 0$'
+run_limited 60 1 $mlp --num-examples 100 --num-epochs 2 --warmup-steps 10 --lr-schedule cosine
+[ $status = 2 ] || fail "exit status $status of a warm-up that is all"
+expect_count 1 'error: --warmup-steps 10: they are 200 samples, and training has 200: nothing is left for --lr-sch'
+if has_files; then
+	for job in "3 --num-servers 1 --kv-store dist_sync" "2 --kv-store dist_allreduce --update-period 2"; do
+		job="$job $mlp --num-examples 100 --batch-size 10 --lr 0.1 --lr-schedule poly --num-epochs 2 --overwrite"
+		train $job --warmup-epochs 1 --model-prefix epochs
+		steps=5
+		[[ $job != *period* ]] || steps=3 # 5 batches of 2 workers are 3 updates
+		train $job --warmup-steps $steps --model-prefix steps
+		same_model epochs-0002.h5 steps-0002.h5 || fail "an epoch is not its updates: $job"
+	done
+	rates 1 "0.0222 0.0333 0.0444 0.0556" --num-epochs 1 --warmup-steps 9 --model-prefix W
+	nine="0.0222 0.0333 0.0444 0.0556 0.0778 0.0889 0.1000 0.1000"
+	rates 1 "$nine" --num-epochs 2 --warmup-steps 9 \
+		--model-prefix W --resume auto
+	expect_none 'not as when'
+	rates 1 "$nine 0.1000 0.1000 0.1000 0.1000" --num-epochs 3 \
+		--warmup-steps 4 --model-prefix W --resume auto
+	expect 'not as when .* lr-schedule constant after a linear warm-up of 4 steps from 0 .was .* of 9 steps'
+fi
 
 has_files || finish
 export OMP_NUM_THREADS=1 # bits depend on it

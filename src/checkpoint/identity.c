@@ -151,15 +151,17 @@ static void add_optimizer(const struct mu_engine *e, struct checkpoint_identity 
 {
 	const struct conf *v = e->conf;
 	const struct conf_schedule *s = &v->schedule;
-	char settings[sizeof r->of->text];
+	char settings[sizeof r->of->text], warmup[64];
 
+	snprintf(warmup, sizeof warmup, "%g", s->warmup_epochs);
+	if (s->warmup_steps > 0)
+		snprintf(warmup, sizeof warmup, "%ldsteps", s->warmup_steps);
 	describe_rule(&v->optim, settings, sizeof settings);
 	add(r, "optimizer-settings", CONF_TRAINING, "%s", settings);
 	add(r, "lr", by_row, "%.17g", mu_conf_base_lr(v, e->team.n));
-	add(r, "lr-schedule", by_row, "%s %s %g %g %g %g %s %g %g", mu_conf_schedule_words[s->kind],
+	add(r, "lr-schedule", by_row, "%s %s %g %g %g %g %s %s %g", mu_conf_schedule_words[s->kind],
 	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
-	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
-	    s->warmup_begin_lr);
+	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], warmup, s->warmup_begin_lr);
 	if (s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE)
 		add(r, "lr-schedule-epochs", CONF_TOLD, "%ld", v->num_epochs);
 	add(r, "loss-scale", by_row, "%s", v->loss_scale ? v->loss_scale : "by --dtype");

@@ -26,9 +26,13 @@ enum mu_status mu_conf_schedule_settle(const struct mu_options *o, struct conf *
 enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf *v);
 /* --lr, scaled with the workers (teams of them) if that was asked for. */
 double mu_conf_base_lr(const struct conf *v, size_t workers);
-/* The schedule of settled options; lr: at its start, after scaling. */
+/* Samples of the warm-up: of --warmup-epochs, or of --warmup-steps, of which an epoch has
+ * `updates` > 0, of `each` samples, but the last one may have fewer. */
+double mu_conf_warmup(const struct conf *v, double samples_per_epoch, size_t updates, size_t each);
+/* The schedule of settled options; lr: at its start, after scaling; warmup: in samples.
+ * MU_ERR_USAGE: the warm-up leaves nothing for the schedule. */
 enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
-				struct mu_schedule *s);
+				double warmup, struct mu_schedule *s);
 
 /* ---- training.c ---- */
 

@@ -85,12 +85,13 @@ enum mu_status mu_conf_optimizer_settle(const struct mu_options *o, struct conf 
 	fill_settings(o, rule, v);
 	MU_TRY(mu_optim_check(&v->optim));
 	if (!mu_rule_setting(rule, "lr-schedule") &&
-	    (v->schedule.kind != CONF_SCHEDULE_CONSTANT || v->schedule.warmup_epochs > 0))
+	    (v->schedule.kind != CONF_SCHEDULE_CONSTANT || v->schedule.warmup_epochs > 0 ||
+	     v->schedule.warmup_steps > 0))
 		MU_FAIL(MU_ERR_USAGE,
 			"--optimizer %s with a learning rate that changes (--lr-schedule %s, "
-			"--warmup-epochs %g): this optimiser %s",
+			"--warmup-epochs %g, --warmup-steps %ld): this optimiser %s",
 			rule->name, mu_conf_schedule_words[v->schedule.kind],
-			v->schedule.warmup_epochs,
+			v->schedule.warmup_epochs, v->schedule.warmup_steps,
 			mu_rule_setting(rule, "lr") ? "needs a constant one" : "has none");
 out:
 	return st;
@@ -153,9 +154,19 @@ double mu_conf_base_lr(const struct conf *v, size_t workers)
 	return v->lr * (v->schedule.scale_with_workers ? (double)workers : 1);
 }
 
-enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
-				struct mu_schedule *s)
+double mu_conf_warmup(const struct conf *v, double samples_per_epoch, size_t updates, size_t each)
 {
+	const size_t n = (size_t)v->schedule.warmup_steps;
+
+	if (n == 0)
+		return v->schedule.warmup_epochs * samples_per_epoch;
+	return (double)(n / updates) * samples_per_epoch + (double)(n % updates * each);
+}
+
+enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_per_epoch,
+				double warmup, struct mu_schedule *s)
+{
+	enum mu_status st = MU_OK;
 	static const enum mu_schedule_kind kinds[CONF_SCHEDULE_N] = {
 		[CONF_SCHEDULE_CONSTANT] = MU_SCHEDULE_MULTIFACTOR,
 		[CONF_SCHEDULE_MULTIFACTOR] = MU_SCHEDULE_MULTIFACTOR,
@@ -174,9 +185,17 @@ enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_
 		.length = (double)v->num_epochs * samples_per_epoch,
 		.power = t->power,
 		.final_lr = t->final_lr,
-		.warmup = t->warmup_epochs * samples_per_epoch,
+		.warmup = warmup,
 		.warmup_begin_lr = t->warmup_begin_lr,
 		.warmup_constant = t->warmup_strategy == CONF_WARMUP_CONSTANT,
 	};
-	return mu_schedule_parse(s, t->step_epochs, samples_per_epoch);
+	if (t->warmup_steps > 0 && warmup >= s->length &&
+	    (t->kind == CONF_SCHEDULE_POLY || t->kind == CONF_SCHEDULE_COSINE))
+		MU_FAIL(MU_ERR_USAGE,
+			"--warmup-steps %ld: they are %.0f samples, and training has %.0f: nothing "
+			"is left for --lr-schedule %s",
+			t->warmup_steps, warmup, s->length, mu_conf_schedule_words[t->kind]);
+	MU_TRY(mu_schedule_parse(s, t->step_epochs, samples_per_epoch));
+out:
+	return st;
 }

@@ -86,7 +86,7 @@ struct conf_schedule {
 	const char *step_epochs;
 	enum conf_warmup warmup_strategy;
 	double factor, factor_epoch, power, final_lr, warmup_epochs, warmup_begin_lr, improvement;
-	long scale_with_workers;
+	long scale_with_workers, warmup_steps;
 };
 
 /* Augmentation of training images; negative: not set. */

@@ -47,8 +47,8 @@ static void put_data(const struct mu_engine *e)
 	if (e->validate)
 		snprintf(validation, sizeof validation, " + %zu for validation", e->validate->n);
 	put("data", "%zu sample%s%s, %zu x %zu x %zu, %zu class%s: %s", in->n,
-	    in->n == 1 ? "" : "s", validation, in->shape[0], in->shape[1],
-	    in->shape[2], in->classes, in->classes == 1 ? "" : "es",
+	    MU_S(in->n), validation, in->shape[0], in->shape[1],
+	    in->shape[2], in->classes, MU_ES(in->classes),
 	    v->benchmark    ? "random numbers"
 	    : v->data_train ? v->data_train
 			    : v->data_dir);
@@ -84,9 +84,9 @@ static void put_ranks(const struct mu_engine *e)
 	list_hosts(t, hosts, sizeof hosts);
 	if (t->num_servers > 0)
 		snprintf(servers, sizeof servers, ", %d server%s", t->num_servers,
-			 t->num_servers == 1 ? "" : "s");
+			 MU_S(t->num_servers));
 	put("ranks", "%d worker%s of %d thread%s%s, %s, on %s", t->num_workers,
-	    t->num_workers == 1 ? "" : "s", e->n_threads, e->n_threads == 1 ? "" : "s", servers,
+	    MU_S(t->num_workers), e->n_threads, MU_S(e->n_threads), servers,
 	    e->conf->kv_store, hosts);
 }
 
@@ -100,15 +100,16 @@ static void put_steps(const struct report_view *view)
 		snprintf(each, sizeof each, " (%zu per %s)", batch,
 			 e->team.size > 1 ? "team" : "worker");
 	put("steps", "batches of %zu sample%s%s, %zu step%s an epoch, %ld epoch%s",
-	    batch * e->team.n, batch * e->team.n == 1 ? "" : "s", each, e->steps,
-	    e->steps == 1 ? "" : "s", e->conf->num_epochs,
-	    e->conf->num_epochs == 1 ? "" : "s");
+	    batch * e->team.n, MU_S(batch * e->team.n), each, e->steps,
+	    MU_S(e->steps), e->conf->num_epochs,
+	    MU_S(e->conf->num_epochs));
 }
 
 static void put_optimizer(const struct report_view *view)
 {
 	const struct conf *v = view->engine->conf;
 	const struct mu_rule *rule = NULL;
+	const size_t tokens = view->engine->train->shape[1];
 	char text[128] = "";
 	size_t n = 0;
 
@@ -121,6 +122,9 @@ static void put_optimizer(const struct report_view *view)
 		n += (size_t)snprintf(text + n, sizeof text - n, ", momentum %g", v->optim.mom);
 	snprintf(text + n, sizeof text - n, ", weight decay %g", v->optim.wd);
 	put("optimizer", "%s%s", v->optimizer, text);
+	if (view->engine->network->reads_sequences && tokens > 1)
+		put("gradients", "sums over the %zu tokens of a sequence; PyTorch's are means",
+		    tokens);
 }
 
 static void put_files(const struct conf *v)

@@ -74,7 +74,7 @@ static void warn_workers(const struct card *cards, int n, const int *node_of, in
 			mu_log_warn("node %d (%s): %d workers on %d core%s: speed suffers, though "
 				    "ranks that wait leave the cores to others",
 				    node, c->host, c->node_workers, c->node_cores,
-				    c->node_cores == 1 ? "" : "s");
+				    MU_S(c->node_cores));
 		return;
 	}
 }
@@ -90,7 +90,7 @@ static void warn_crowd(const struct mu_engine *e, const struct card *cards, int 
 		mu_log_warn("node %d (%s): %d workers are bound to the same %d core%s of %d; see "
 			    "the binding of mpirun (-bind-to), srun (--cpus-per-task, "
 			    "--cpu-bind) or taskset",
-			    node, c->host, c->crowd, c->cores, c->cores == 1 ? "" : "s",
+			    node, c->host, c->crowd, c->cores, MU_S(c->cores),
 			    c->machine_cores);
 		return;
 	}
@@ -144,7 +144,7 @@ static void report_devices(const struct mu_engine *e)
 	if (s->list.n > (size_t)e->n_threads)
 		mu_log_warn("%zu devices share %d thread%s of a worker: none has a core of its own",
 			    s->list.n, e->n_threads,
-			    e->n_threads == 1 ? "" : "s");
+			    MU_S(e->n_threads));
 	if (strcmp(s->list.kind->name, "ref") == 0)
 		mu_log_warn("device ref is the plain reference, slow; a build with oneDNN has the "
 			    "device cpu");
@@ -215,8 +215,8 @@ void mu_report_data(const struct mu_engine *e)
 		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
 	mu_log_detail("data %s: %zu sample%s for training%s, shape (%zu, %zu, %zu), %zu class%s: "
 		      "%s",
-		      in->ops->name, in->n, in->n == 1 ? "" : "s", more, in->shape[0],
-		      in->shape[1], in->shape[2], in->classes, in->classes == 1 ? "" : "es", what);
+		      in->ops->name, in->n, MU_S(in->n), more, in->shape[0],
+		      in->shape[1], in->shape[2], in->classes, MU_ES(in->classes), what);
 	if (in->n_class_names > 0 && in->n_class_names < in->classes)
 		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
 			    e->conf->data_train, in->n_class_names, in->classes, in->classes);
@@ -239,7 +239,7 @@ void mu_report_data(const struct mu_engine *e)
 		mu_log_detail(
 			"data %s: %d thread%s per worker decode%s, at most %zu batches ahead: "
 			"%.1f MB%s",
-			in->ops->name, in->config.threads, in->config.threads == 1 ? "" : "s",
+			in->ops->name, in->config.threads, MU_S(in->config.threads),
 			in->config.threads == 1 ? "s" : "", in->config.prefetch,
 			(double)mu_input_prefetch_bytes(in) / 1e6,
 			e->validate ? ", and as much for validation" : "");
@@ -270,17 +270,17 @@ static void report_store(const struct report_view *view)
 	if (e->store->has_servers)
 		mu_log_detail("kv-store %s: %zu key%s, %.3f MB in %zu bucket%s, %d server%s "
 			      "with %.3f to %.3f MB",
-			      e->conf->kv_store, layout.n_keys, layout.n_keys == 1 ? "" : "s",
+			      e->conf->kv_store, layout.n_keys, MU_S(layout.n_keys),
 			      (double)layout.bytes / 1e6, layout.n_buckets,
-			      layout.n_buckets == 1 ? "" : "s", e->topology->num_servers,
-			      e->topology->num_servers == 1 ? "" : "s",
+			      MU_S(layout.n_buckets), e->topology->num_servers,
+			      MU_S(e->topology->num_servers),
 			      (double)layout.bytes_per_server_min / 1e6,
 			      (double)layout.bytes_per_server_max / 1e6);
 	else
 		mu_log_detail("kv-store %s: %zu key%s, %.3f MB in %zu bucket%s", e->conf->kv_store,
-			      layout.n_keys, layout.n_keys == 1 ? "" : "s",
+			      layout.n_keys, MU_S(layout.n_keys),
 			      (double)layout.bytes / 1e6, layout.n_buckets,
-			      layout.n_buckets == 1 ? "" : "s");
+			      MU_S(layout.n_buckets));
 	if (*e->without_nccl)
 		mu_log_warn("--%s auto: %s; sums of GPUs are the host's%s",
 			    e->store->has_servers ? "node-reduce" : "inter-node",
@@ -328,13 +328,39 @@ static void warn_of_steps(const struct conf *v, size_t steps)
 	if ((size_t)v->validate_steps >= steps)
 		mu_log_warn("--validate-steps %ld: an epoch has %zu step%s, so that there is no "
 			    "validation inside it",
-			    v->validate_steps, steps, steps == 1 ? "" : "s");
+			    v->validate_steps, steps, MU_S(steps));
 	if (!v->schedule.step_epochs || mu_schedule_parse(&s, v->schedule.step_epochs, 1) != MU_OK)
 		return;
 	if (s.n_steps > 0 && s.steps[s.n_steps - 1] >= (double)v->num_epochs)
 		mu_log_warn("--lr-step-epochs %s: the run ends after epoch %ld, before the rate "
 			    "changes at %g",
 			    v->schedule.step_epochs, v->num_epochs, s.steps[s.n_steps - 1]);
+}
+
+/* PyTorch's loss of a language model is a mean over tokens; doc/train.md has the table. */
+static void tell_sums(const struct mu_engine *e, char *text, size_t nbytes)
+{
+	const struct conf *v = e->conf;
+	const struct mu_rule *rule = NULL;
+	const size_t tokens = e->train->shape[1];
+	const char *what = NULL, *rate = "";
+
+	*text = '\0';
+	if (!e->network->reads_sequences || tokens < 2 ||
+	    mu_rule_find(&rule, v->optimizer) != MU_OK)
+		return;
+	if (strcmp(rule->name, "adam") == 0)
+		what = v->optim.decoupled ? "--epsilon" : "--epsilon, --wd";
+	else if (strcmp(rule->name, "sgd") == 0 || strcmp(rule->name, "nag") == 0)
+		what = "--wd", rate = ", --lr is PyTorch's / as many";
+	if (what)
+		snprintf(text, nbytes,
+			 "sums over the %zu tokens of a sequence: %s and limits of clipping are "
+			 "PyTorch's times as many%s",
+			 tokens, what, rate);
+	else
+		snprintf(text, nbytes, "sums over the %zu tokens of a sequence, not means as in "
+				       "PyTorch", tokens);
 }
 
 static void report_optimizer(const struct report_view *view, size_t count)
@@ -344,11 +370,14 @@ static void report_optimizer(const struct report_view *view, size_t count)
 	const struct conf_schedule *s = &v->schedule;
 	const struct mu_rule *rule;
 	bool has_rate = mu_rule_find(&rule, v->optimizer) == MU_OK && mu_rule_setting(rule, "lr");
-	char rate[32] = "";
+	char rate[32] = "", sums[256];
 
 	if (has_rate)
 		snprintf(rate, sizeof rate, "lr %g, ", view->lr);
 	mu_log_detail("optimizer %s: %sgradients rescaled by 1/%zu", v->optimizer, rate, count);
+	tell_sums(e, sums, sizeof sums);
+	if (*sums)
+		mu_log_detail("gradients are %s", sums);
 	if (s->scale_with_workers)
 		mu_log_detail("lr %g is multiplied by the %zu %s", v->lr, e->team.n,
 			      e->team.size > 1 ? "teams" : "workers");
@@ -356,9 +385,13 @@ static void report_optimizer(const struct report_view *view, size_t count)
 		mu_log_detail("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
 	warn_of_steps(v, e->steps);
 	if (s->warmup_epochs > 0)
-		mu_log_detail("learning rate: %s warm-up of %g epochs from %g",
+		mu_log_detail("learning rate: %s warm-up of %g epoch%s from %g",
 			      mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,
-			      s->warmup_begin_lr);
+			      MU_S(s->warmup_epochs), s->warmup_begin_lr);
+	if (s->warmup_steps > 0)
+		mu_log_detail("learning rate: %s warm-up of %ld step%s from %g",
+			      mu_conf_warmup_words[s->warmup_strategy], s->warmup_steps,
+			      MU_S(s->warmup_steps), s->warmup_begin_lr);
 	report_states(e);
 	if (mu_optim_needs_norms(&v->optim))
 		mu_log_detail(
@@ -376,19 +409,19 @@ static void report_batch(const struct report_view *view)
 	size_t mine = batch * period, all = mine * e->team.n;
 	char updates[96] = "", steps[64], device[256];
 
-	snprintf(steps, sizeof steps, "step%s", e->steps == 1 ? "" : "s");
+	snprintf(steps, sizeof steps, "step%s", MU_S(e->steps));
 
 	if (period > 1) {
 		snprintf(updates, sizeof updates, " (%zu batches of each worker make an update)",
 			 period);
 		snprintf(steps, sizeof steps, "batches and %zu update%s",
-			 (e->steps + period - 1) / period, e->steps <= period ? "" : "s");
+			 (e->steps + period - 1) / period, MU_S((e->steps + period - 1) / period));
 	}
 	mu_log_detail("batch size %s per device, %zu per %s, %zu global%s; %zu sample%s in %zu "
 		      "%s an epoch",
 		      mu_engine_device_batches(&e->devices.list, batch, device, sizeof device),
 		      batch, e->team.size > 1 ? "team" : "worker", all, updates, view->examples,
-		      view->examples == 1 ? "" : "s", e->steps, steps);
+		      MU_S(view->examples), e->steps, steps);
 	if (!v->evaluate)
 		report_optimizer(view, e->store->synchronous && v->sync_period == 1 ? all : mine);
 	mu_report_store(e);
@@ -428,9 +461,9 @@ void mu_report_start(const struct report_view *view)
 	mu_log_detail(
 		"%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
 		"those of the whole job%s",
-		e->topology->num_workers, e->topology->num_workers == 1 ? "" : "s",
-		e->topology->num_servers, e->topology->num_servers == 1 ? "" : "s", e->n_threads,
-		e->n_threads == 1 ? "" : "s",
+		e->topology->num_workers, MU_S(e->topology->num_workers),
+		e->topology->num_servers, MU_S(e->topology->num_servers), e->n_threads,
+		MU_S(e->n_threads),
 		e->store->synchronous ? ""
 				      : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(e);

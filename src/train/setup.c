@@ -265,11 +265,21 @@ out:
 	return st;
 }
 
+/* Samples of the warm-up. An epoch ends an update. */
+static double count_warmup(const struct train_run *run)
+{
+	const size_t steps = run->engine.steps, asked = (size_t)run->conf->update_period;
+	const size_t period = asked < steps ? asked : steps;
+
+	return mu_conf_warmup(run->conf, (double)run->examples, (steps + period - 1) / period,
+			      run->train.config.batch * run->engine.team.n * period);
+}
+
 static enum mu_status make_store(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
-	double examples = (double)run->examples;
+	double lengths[2] = {(double)run->examples}; /* of an epoch, and of the warm-up */
 	struct mu_kv_life *lives = NULL;
 	struct mu_kv_config config = {
 		.type = v->kv_store,
@@ -287,10 +297,12 @@ static enum mu_status make_store(struct train_run *run)
 	    mu_engine_gpus_alone(&run->engine))
 		config.bucket_bytes = SIZE_MAX;
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
-	MU_TRY(mu_bcast(&examples, sizeof examples, run->topology.worker_ranks[0],
+	if (run->topology.role == MU_ROLE_WORKER)
+		lengths[1] = count_warmup(run);
+	MU_TRY(mu_bcast(lengths, sizeof lengths, run->topology.worker_ranks[0],
 			run->topology.world));
 	config.progress = run->resume->at.progress;
-	MU_TRY(mu_agree(mu_conf_schedule(v, run->view.lr, examples, &config.schedule),
+	MU_TRY(mu_agree(mu_conf_schedule(v, run->view.lr, lengths[0], lengths[1], &config.schedule),
 			run->topology.world));
 	mu_conf_store_config(v, &config);
 	if (run->topology.role == MU_ROLE_WORKER) {
