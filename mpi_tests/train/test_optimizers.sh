@@ -108,11 +108,11 @@ run_limited 60 1 $mlp --num-examples 100 --num-epochs 2 --warmup-steps 10 --lr-s
 expect_count 1 'error: --warmup-steps 10: they are 200 samples, and training has 200: nothing is left for --lr-sch'
 if has_files; then
 	for job in "3 --num-servers 1 --kv-store dist_sync" "2 --kv-store dist_allreduce --update-period 2"; do
-		job="$job $mlp --num-examples 100 --batch-size 10 --lr 0.1 --lr-schedule poly --num-epochs 2 --overwrite"
-		train $job --warmup-epochs 1 --model-prefix epochs
+		job="$job $mlp --num-examples 100 --batch-size 10 --lr 0.1 --lr-schedule poly --num-epochs 2"
+		train $job --warmup-epochs 1 --model-prefix epochs --overwrite
 		steps=5
 		[[ $job != *period* ]] || steps=3 # 5 batches of 2 workers are 3 updates
-		train $job --warmup-steps $steps --model-prefix steps
+		train $job --warmup-steps $steps --model-prefix steps --overwrite
 		same_model epochs-0002.h5 steps-0002.h5 || fail "an epoch is not its updates: $job"
 	done
 	rates 1 "0.0222 0.0333 0.0444 0.0556" --num-epochs 1 --warmup-steps 9 --model-prefix W
