@@ -20,7 +20,8 @@
 	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
 #define ABOUT_LEARNING \
 	"num-epochs|lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|plateau-improvement|" \
-	"lr-power|final-lr|warmup-epochs|warmup-strategy|warmup-begin-lr|lr-scale-with-workers|" \
+	"lr-power|final-lr|warmup-epochs|warmup-steps|warmup-strategy|warmup-begin-lr|" \
+	"lr-scale-with-workers|" \
 	"wd|wd-gamma|wd-mult|beta1|beta2|epsilon|adam-decay|rho|gamma1|gamma2|" \
 	"lamda1|beta|wd-lh|lars-eta|lower-bound|upper-bound|lamda|clip-gradient|" \
 	"clip-global-norm|label-smoothing|lr-mult|loss-scale|loss-scale-window|" \
