@@ -12,7 +12,8 @@ nodes_up 3 || exit 77
 jobs=("2 3 test_store" "2 4 test_window")
 ! in_tier full || jobs+=("2 3 test_coded" "3 7 test_whole_step" "2 3 test_placement" "2 5 test_shards"
 	"2 5 test_async" "2 5 test_keys" "2 4 test_comm_thread")
-! in_tier long || jobs+=("2 5 test_store" "2 5 test_placement" "2 5 test_memory" "2 4 test_store" "3 5 test_store" "2 4 test_whole_step" "2 4 test_placement"
+! in_tier long || jobs+=("2 5 test_store" "2 5 test_placement" "2 5 test_memory"
+	"2 4 test_store" "3 5 test_store" "2 4 test_whole_step" "2 4 test_placement"
 	"3 7 test_placement"
 	"3 7 test_memory" "3 7 test_shards" "3 4 test_staleness" "2 5 test_local_sgd" "3 5 test_coded")
 for job in "${jobs[@]}"; do
