@@ -124,8 +124,8 @@ ends 0 run config.json
 mv plain-mpirun mpirun
 ends 0 report rates --format csv
 expect_count 1 '^model,.*,samples/s,muster.options,accuracy,status$'
-expect_count 1 ',"--lr 0.3",0.3,ok$'
-expect_count 1 ',"--lr 0.7",0.7,ok$'
+expect_count 1 ',--lr 0.3,0.3,ok$'
+expect_count 1 ',--lr 0.7,0.7,ok$'
 ends 0 report rates/*.log --type weak-scaling
 expect_count 1 '\| --lr 0.7 \| 0.7 \|'
 

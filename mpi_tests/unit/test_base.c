@@ -439,7 +439,7 @@ static void test_foreign_texts(void)
 	static const char *const cells[][2] = {
 		{"cat", "cat"},          {"a,b", "\"a,b\""},     {"say \"x\"", "\"say \"\"x\"\"\""},
 		{"=1+1", "\"'=1+1\""},    {"@sum", "\"'@sum\""},   {"-2.5e3", "-2.5e3"},
-		{"-rm", "\"'-rm\""},      {"+", "\"'+\""},         {"", ""},
+		{"-rm", "-rm"},      {"+", "\"'+\""},         {"", ""},
 	};
 	char text[256] = "", small[8];
 	FILE *stream = tmpfile();

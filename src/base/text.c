@@ -108,12 +108,13 @@ const char *mu_shown(const char *text)
 	return mu_text_show(texts[next++ % SHOWN], SHOWN_BYTES, text);
 }
 
-/* Would a table program compute it? Quotation marks do not hinder that. */
+/* Would a table program compute it? Quotation marks do not hinder that. What begins with '-' is an
+ * option here. */
 static bool is_formula(const char *text)
 {
 	char *end;
 
-	if (!*text || !strchr("=+-@\t\r", *text))
+	if (!*text || !strchr("=+@\t\r", *text))
 		return false;
 	strtod(text, &end);
 	return end == text || *end;
