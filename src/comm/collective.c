@@ -13,18 +13,14 @@
 /*
  * Memory of the values of a collective. Where the wait for it fails it stays posted, and MPI may
  * still read and write its memory, which for a caller's few values is often the stack. These
- * travel in a copy, which is kept then, until the process ends. Large ones lie in the heap, whose
- * memory is kept too (mu_memory_keep).
+ * travel in a copy in the heap, where large ones lie already: its memory is kept (mu_memory_keep).
  */
 enum { FEW_BYTES = 1 << 14 };
 
 struct copy {
-	struct copy *next; /* of those that are kept */
 	size_t nbytes;
 	max_align_t values[];
 };
-
-static struct copy *kept;
 
 /* NULL, where the values travel as they are: too many, or there is no memory. */
 static struct copy *copy_of(const void *values, size_t nbytes)
@@ -33,20 +29,11 @@ static struct copy *copy_of(const void *values, size_t nbytes)
 
 	if (nbytes > 0 && nbytes <= FEW_BYTES)
 		c = malloc(sizeof *c + nbytes);
-
 	if (c) {
 		c->nbytes = nbytes;
 		memcpy(c->values, values, nbytes);
 	}
 	return c;
-}
-
-static void keep(struct copy *c)
-{
-	if (!c)
-		return;
-	c->next = kept;
-	kept = c;
 }
 
 /* Waits. to: where what has arrived in the copy goes; NULL: nothing has. */
@@ -56,14 +43,12 @@ static enum mu_status finish(MPI_Comm comm, MPI_Request *request, const char *wh
 	enum mu_status st = MU_OK;
 
 	st = mu_watch_collective(&(struct mu_meeting){.comm = comm, .what = what}, request);
-	if (st != MU_OK) {
-		keep(c);
-		return st;
-	}
-	if (c && to)
+	if (st != MU_OK)
+		mu_memory_keep();
+	else if (c && to)
 		memcpy(to, c->values, c->nbytes);
-	free(c);
-	return MU_OK;
+	mu_free(c);
+	return st;
 }
 
 enum mu_status mu_barrier(MPI_Comm comm)

@@ -76,27 +76,27 @@ static void poll(struct mu_watch *watch)
 		receive(watch, status.MPI_SOURCE, note);
 }
 
-bool mu_alarm_came(struct mu_watch *watch, double now, int *rank)
+enum mu_status mu_alarm_look(struct mu_watch *watch, double now)
 {
+	enum mu_status st = MU_OK;
+
 	if (!watch || !watch->topology || watch->topology->size == 1)
-		return false;
+		goto out;
 	if (now >= watch->probed + PROBE_SECONDS) {
 		watch->probed = now;
 		poll(watch);
 	}
-	*rank = state.lowest;
-	return state.watch && !state.own;
+	if (state.watch && !state.own) {
+		mu_memory_keep(); /* of the messages that are waited for */
+		MU_FAIL(MU_ERR_PEER, "rank %d reported an error", state.lowest);
+	}
+out:
+	return st;
 }
 
 enum mu_status mu_alarm_check(const struct mu_topology *t)
 {
-	enum mu_status st = MU_OK;
-	int failed = 0;
-
-	if (mu_alarm_came(t->watch, mu_now(), &failed))
-		MU_FAIL(MU_ERR_PEER, "rank %d reported an error", failed);
-out:
-	return st;
+	return mu_alarm_look(t->watch, mu_now());
 }
 
 void mu_alarm_raise(const struct mu_topology *t, enum mu_status cause, bool saves)

@@ -298,12 +298,8 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
 	struct verdict v;
 	double seconds, limit, left;
 	char text[1280];
-	int failed = 0;
 
-	if (mu_alarm_came(w->watch, now, &failed)) {
-		mu_memory_keep(); /* of the messages that are waited for */
-		MU_FAIL(MU_ERR_PEER, "rank %d reported an error", failed);
-	}
+	MU_TRY(mu_alarm_look(w->watch, now));
 	if ((l.warn == 0 && l.timeout == 0 && l.setup == 0) || !is_due(w, &l, now))
 		goto out;
 	(fn ? fn : await_somebody)(context, &a);

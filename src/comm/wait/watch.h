@@ -26,8 +26,8 @@ struct mu_watch {
 	struct mu_group groups[MU_GROUP_N + 1];
 };
 
-/* Has another rank raised the alarm? *rank: the lowest that did. */
-bool mu_alarm_came(struct mu_watch *watch, double now, int *rank);
+/* MU_ERR_PEER if another rank has raised the alarm. watch: NULL is allowed. */
+enum mu_status mu_alarm_look(struct mu_watch *watch, double now);
 
 /* Uses the limits of the communicator that the topology was made from. After mu_wake_open. */
 enum mu_status mu_watch_open(struct mu_topology *t);
