@@ -34,6 +34,20 @@ size_t mu_engine_classes(const struct mu_engine *e)
 	return mu_plan_probabilities_shape(e->plan)->dims[1];
 }
 
+size_t mu_engine_update_period(const struct mu_engine *e)
+{
+	const size_t asked = (size_t)e->conf->update_period;
+
+	return asked < e->steps ? asked : e->steps;
+}
+
+size_t mu_engine_updates(const struct mu_engine *e)
+{
+	const size_t period = mu_engine_update_period(e);
+
+	return period > 0 ? (e->steps + period - 1) / period : 0;
+}
+
 enum mu_status mu_engine_skip(struct mu_engine *e)
 {
 	return e->ops->skip ? e->ops->skip(e) : MU_OK;

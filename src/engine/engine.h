@@ -120,6 +120,9 @@ enum mu_status mu_engine_link(struct mu_engine *e);
 uint64_t mu_engine_hash(const struct mu_engine *e);
 /* Classes of a prediction. */
 size_t mu_engine_classes(const struct mu_engine *e);
+/* Steps of an update: --update-period, but an epoch ends one; and updates of an epoch. */
+size_t mu_engine_update_period(const struct mu_engine *e);
+size_t mu_engine_updates(const struct mu_engine *e);
 enum mu_status mu_engine_skip(struct mu_engine *e);
 /* After forward, before loss and measure: nothing, without early_backward. */
 enum mu_status mu_engine_backward_begin(struct mu_engine *e);

@@ -404,8 +404,8 @@ static void report_batch(const struct report_view *view)
 {
 	const struct mu_engine *e = view->engine;
 	const struct conf *v = e->conf;
-	size_t batch = e->train->config.batch, asked = (size_t)v->update_period;
-	size_t period = asked < e->steps ? asked : e->steps; /* an epoch ends an update */
+	size_t batch = e->train->config.batch, period = mu_engine_update_period(e);
+	size_t n_updates = mu_engine_updates(e);
 	size_t mine = batch * period, all = mine * e->team.n;
 	char updates[96] = "", steps[64], device[256];
 
@@ -414,8 +414,8 @@ static void report_batch(const struct report_view *view)
 	if (period > 1) {
 		snprintf(updates, sizeof updates, " (%zu batches of each worker make an update)",
 			 period);
-		snprintf(steps, sizeof steps, "batches and %zu update%s",
-			 (e->steps + period - 1) / period, MU_S((e->steps + period - 1) / period));
+		snprintf(steps, sizeof steps, "batches and %zu update%s", n_updates,
+			 MU_S(n_updates));
 	}
 	mu_log_detail("batch size %s per device, %zu per %s, %zu global%s; %zu sample%s in %zu "
 		      "%s an epoch",

@@ -265,14 +265,13 @@ out:
 	return st;
 }
 
-/* Samples of the warm-up. An epoch ends an update. */
+/* Samples of the warm-up. */
 static double count_warmup(const struct train_run *run)
 {
-	const size_t steps = run->engine.steps, asked = (size_t)run->conf->update_period;
-	const size_t period = asked < steps ? asked : steps;
+	const struct mu_engine *e = &run->engine;
 
-	return mu_conf_warmup(run->conf, (double)run->examples, (steps + period - 1) / period,
-			      run->train.config.batch * run->engine.team.n * period);
+	return mu_conf_warmup(run->conf, (double)run->examples, mu_engine_updates(e),
+			      run->train.config.batch * e->team.n * mu_engine_update_period(e));
 }
 
 static enum mu_status make_store(struct train_run *run)
