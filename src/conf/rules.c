@@ -7,10 +7,6 @@
 
 #include <stddef.h>
 
-#define NEEDS    .relation = MU_OPTION_NEEDS, .other
-#define EXCLUDES .relation = MU_OPTION_EXCLUDES, .other
-#define IS(list) .values = list
-#define BEING(list) .other_values = list
 #define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
 #define ABOUT_IMAGES \
 	"exif-orientation|resize|pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \

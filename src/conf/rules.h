@@ -7,6 +7,12 @@
 
 #include "options.h"
 
+/* The words of a row. */
+#define NEEDS    .relation = MU_OPTION_NEEDS, .other
+#define EXCLUDES .relation = MU_OPTION_EXCLUDES, .other
+#define IS(list) .values = list
+#define BEING(list) .other_values = list
+
 extern const struct mu_option_rules mu_conf_rules;     /* of all runs */
 extern const struct mu_option_rules mu_conf_job_rules; /* of the store, for a number of ranks */
 
