@@ -223,17 +223,21 @@ out:
 	return st;
 }
 
-enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void *context)
+static enum mu_status visit_file(struct visit *v)
 {
 	enum mu_status st = MU_OK;
 	struct mu_h5_quiet quiet;
-	struct visit v = {.f = f, .fn = fn, .context = context};
 
 	mu_h5_quiet_begin(&quiet);
-	MU_TRY(visit_group(&v, f->file));
+	MU_TRY(visit_group(v, v->f->file));
 out:
 	mu_h5_quiet_end(&quiet);
 	return st;
+}
+
+enum mu_status mu_array_file_each(struct mu_array_file *f, mu_array_fn *fn, void *context)
+{
+	return visit_file(&(struct visit){.f = f, .fn = fn, .context = context});
 }
 
 static enum mu_status pass_by(void *context, const char *name, int ndims, const size_t *dims)
@@ -244,16 +248,8 @@ static enum mu_status pass_by(void *context, const char *name, int ndims, const 
 
 enum mu_status mu_array_file_others(struct mu_array_file *f, struct mu_array_others *others)
 {
-	enum mu_status st = MU_OK;
-	struct mu_h5_quiet quiet;
-	struct visit v = {.f = f, .fn = pass_by, .others = others};
-
 	*others = (struct mu_array_others){0};
-	mu_h5_quiet_begin(&quiet);
-	MU_TRY(visit_group(&v, f->file));
-out:
-	mu_h5_quiet_end(&quiet);
-	return st;
+	return visit_file(&(struct visit){.f = f, .fn = pass_by, .others = others});
 }
 
 enum mu_status mu_array_file_verify(struct mu_array_file *f)
