@@ -302,27 +302,27 @@ struct made {
 	size_t side[2];
 };
 
+static enum mu_status compare_three(const char *what, const double *theirs, const float *ours)
+{
+	enum mu_status st = MU_OK;
+
+	for (int i = 0; i < 3; i++)
+		if (fabs(theirs[i] - (double)ours[i]) > 1e-3)
+			MU_FAIL(MU_ERR_FORMAT,
+				"its %s is %g, and the model's %g, of pixels up to 255", what,
+				theirs[i], (double)ours[i]);
+out:
+	return st;
+}
+
 static enum mu_status compare(const struct pixels *p, const struct made *m)
 {
 	enum mu_status st = MU_OK;
-	const struct model_config *c = p->c;
 	const double *crop = p->crop ? p->cropped : p->size;
 	const double shorter = p->shorter > 0 ? p->shorter : fmin(p->size[0], p->size[1]);
 
-	for (int i = 0; i < 3; i++) {
-		if (fabs(c->mean[i] - (double)m->mean[i]) > 1e-3)
-			MU_FAIL(MU_ERR_FORMAT,
-				"its mean (\"image_mean\") is %g, and the model's %g, of pixels up "
-				"to "
-				"255",
-				c->mean[i], (double)m->mean[i]);
-		if (fabs(c->std[i] - (double)m->std[i]) > 1e-3)
-			MU_FAIL(MU_ERR_FORMAT,
-				"its deviation (\"image_std\") is %g, and the model's %g, of "
-				"pixels "
-				"up to 255",
-				c->std[i], (double)m->std[i]);
-	}
+	MU_TRY(compare_three("mean (\"image_mean\")", p->c->mean, m->mean));
+	MU_TRY(compare_three("deviation (\"image_std\")", p->c->std, m->std));
 	if (crop[0] > 0 && (crop[0] != (double)m->side[0] || crop[1] != (double)m->side[1]))
 		MU_FAIL(MU_ERR_FORMAT, "it makes images of %g x %g, and the model reads %zu x %zu",
 			crop[0], crop[1], m->side[0], m->side[1]);

@@ -141,7 +141,7 @@ enum mu_status convert_tell_others(struct mu_array_file *from, const char *path)
 	MU_TRY(mu_array_file_others(from, &others));
 	if (others.n > 0)
 		fprintf(stderr, "muconvert: %s: %zu array%s of no floats left out (%s%s)\n",
-			mu_shown(path), others.n, others.n == 1 ? "" : "s",
+			mu_shown(path), others.n, MU_S(others.n),
 			others.n == 1 ? "" : "the first is ", others.first);
 out:
 	return st;
