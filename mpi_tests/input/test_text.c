@@ -312,6 +312,12 @@ static void check_read(const char *text)
 
 static void test_bad_texts(void)
 {
+	static const char *const packed[][2] = {
+		{"\x1f\x8b\x08", "is packed by gzip, no plain text: unpack it"},
+		{"BZh91AY&SY", "is packed by bzip2, no plain text: unpack it"},
+		{"PAR1 columns PAR1", "is a Parquet file, no plain text"},
+		{"%PDF-1.7", "is a PDF file, no plain text"},
+	};
 	struct mu_input_config config;
 	struct mu_vocabulary *v = NULL;
 
@@ -325,14 +331,10 @@ static void test_bad_texts(void)
 	write_text("wide.txt", "\xff\xfe"
 			       "a");
 	check_refused(config_of("wide.txt"), "is a text in UTF-16, and UTF-8 is needed");
-	write_text("packed.txt", "\x1f\x8b\x08");
-	check_refused(config_of("packed.txt"), "is packed by gzip, no plain text: unpack it");
-	write_text("packed.txt", "BZh91AY&SY");
-	check_refused(config_of("packed.txt"), "is packed by bzip2, no plain text: unpack it");
-	write_text("packed.txt", "PAR1 columns PAR1");
-	check_refused(config_of("packed.txt"), "is a Parquet file, no plain text");
-	write_text("packed.txt", "%PDF-1.7");
-	check_refused(config_of("packed.txt"), "is a PDF file, no plain text");
+	for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+		write_text("packed.txt", packed[i][0]);
+		check_refused(config_of("packed.txt"), packed[i][1]);
+	}
 	check_read("BZh a b\n");
 	check_read("BZh9 a b\n");
 	check_read("PAR1 a b\n");
