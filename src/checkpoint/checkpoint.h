@@ -93,8 +93,8 @@ enum mu_status mu_checkpoint_files_find(const char *prefix, struct checkpoint_fi
 /* Warn of a file whose time is in the future. */
 void mu_checkpoint_files_warn(const struct checkpoint_files *files);
 void mu_checkpoint_files_release(struct checkpoint_files *files);
-/* Remove temporary files of runs that ended during a save. */
 struct mu_checkpoint_lock;
+/* Remove temporary files of runs that ended during a save. */
 void mu_checkpoint_files_sweep(const char *prefix, const struct mu_checkpoint_lock *lock);
 /*
  * Point P-latest to path, and P-best to the file of the best epoch (0: none); without that file

@@ -209,8 +209,8 @@ void mu_checkpoint_best_forget(struct checkpoint_position *at, const char *path,
 			       const struct checkpoint_difference *d)
 {
 	if (at->best.epoch > 0 && d->unknown)
-		mu_log_warn("%s was saved without validation data: whether the best epoch so far, "
-			    "%zu, is of those of this run is not known, and it is forgotten",
+		mu_log_warn("%s was saved without validation data: the best epoch so far, %zu, may "
+			    "be the best on others, and is forgotten",
 			    path, at->best.epoch);
 	else if (at->best.epoch > 0)
 		mu_log_warn("the validation data are others: the best epoch so far, %zu, is "

@@ -98,10 +98,12 @@ static void print_word(struct train_words *w, size_t number)
 	size_t n;
 	const char *word = mu_vocabulary_word(w->vocabulary, number, &n);
 
-	if (n == strlen(MU_WORD_END) && memcmp(word, MU_WORD_END, n) == 0)
+	if (n == strlen(MU_WORD_END) && memcmp(word, MU_WORD_END, n) == 0) {
 		print_bytes(w, "\n", 1);
-	else
-		print_bytes(w, word, n), print_bytes(w, " ", 1);
+		return;
+	}
+	print_bytes(w, word, n);
+	print_bytes(w, " ", 1);
 }
 
 static const struct train_words_kind words = {read_words, print_word};
@@ -111,7 +113,6 @@ static enum mu_status read_characters(struct train_words *w, const char *text,
 				      struct mu_token_list *numbers, size_t *hidden)
 {
 	enum mu_status st = MU_OK;
-
 	size_t n;
 
 	*hidden = 0;
