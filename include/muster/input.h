@@ -59,8 +59,8 @@ struct mu_reader {
 	enum mu_status (*cache)(struct mu_input *in, const struct mu_topology *t, size_t *bytes);
 	/* For the log: format, place and values of the data. */
 	void (*describe)(const struct mu_input *in, char *text, size_t nbytes);
-	/* Where record i is, for messages; of images without labels their path. NULL: i alone
-	 * says. */
+	/* Where record i is, for messages and predictions; of images without labels their path.
+	 * NULL: i alone says. */
 	void (*name_record)(const struct mu_input *in, size_t i, char *text, size_t nbytes);
 	/* Read one sample, float32, plain (c, h, w), and its label_width labels. Any thread. */
 	enum mu_status (*read)(const struct mu_input *in, struct mu_input_thread *thread,

@@ -122,6 +122,71 @@ expect 'error: --tie-weights 0 .*it is for transformers of text'
 refuse $gpt --vocab tok-latest
 expect 'error: --vocab tok-latest: has a tokenizer, not the words of a text'
 
+part "log-probabilities of tokens"
+columns=labels,log_probabilities
+# sums FILE: each line's numbers agree with one another, all together with the log's last metrics
+sums() {
+	awk -F '"' -v log_="$log" -v head="id,record,tokens,correct,log_probability,mean_log_probability,$columns" '
+		BEGIN {
+			while ((getline line <log_) > 0) {
+				if (line ~ /Validation-cross-entropy=/) loss = line
+				if (line ~ /Validation-accuracy=/) accuracy = line
+			}
+			sub(/.*=/, "", loss); sub(/.*=/, "", accuracy)
+		}
+		NR == 1 {
+			bad = $0 != head
+			next
+		}
+		{
+			n = split($3, f, ","); k = split(f[7], p, " "); sum = 0
+			for (i = 1; i <= k; i++) sum += p[i]
+			bad += $1 != NR - 2 "," || n != 7 || f[2] != k || split(f[6], labels, " ") != k
+			bad += (sum - f[4]) ^ 2 > 1e-12 * (1 + sum * sum)
+			bad += (f[4] / k - f[5]) ^ 2 > 1e-12 * (1 + f[5] * f[5])
+			tokens += k; right += f[3]; total += sum
+		}
+		END {
+			bad += loss == "" || (loss + total / tokens) ^ 2 > 2e-12
+			exit bad > 0 || sprintf("%.6f", right / tokens) != accuracy
+		}' "$1" || fail "$1: wrong sums: $(head -n 2 "$1")"
+}
+train 1 --load tok-latest --data-dir tokens --predict one.csv $plain
+expect '^predictions of \d+ records? (is|are) in one.csv$'
+sums one.csv
+# The labels of the windows in order are the file's tokens from the second on, the last rest left out.
+awk -F '"' 'NR > 1 { split($3, f, ","); print f[6] }' one.csv | tr ' ' '\n' >labels
+od -An -v -tu2 -w2 -j1026 tokens/val.bin | tr -d ' ' | head -n "$(wc -l <labels)" | cmp - labels || fail "other labels"
+grep -q '^1,"tokens/val.bin, token 16",16,' one.csv || fail "where is record 1? $(cat one.csv)"
+train 3 --load tok-latest --data-dir tokens --predict three.csv --batch-size 2 --kv-store dist_sharded $plain
+sums three.csv
+# alike FILE FILE: the same but for the last bits of probabilities
+alike() {
+	[ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] || fail "$2: other lines than $1"
+	paste -d , "$1" "$2" | tr -d '"' | awk -F , '
+		NR > 1 {
+			k = split($9, p, " "); bad += split($18, q, " ") != k || $8 != $17 || $3 != $12
+			for (i = 1; i <= k; i++) bad += (p[i] - q[i]) ^ 2 > 1e-10
+		}
+		END { exit bad > 0 }' || fail "$2: other log-probabilities than $1"
+}
+alike one.csv three.csv
+train 1 --load tok-latest --data-dir tokens --predict two.csv --devices cpu:0,cpu:1 $plain
+alike one.csv two.csv
+cut="--model-parallel 2 --micro-batches 2 --batch-size 4 $plain"
+# Weights of 0 give each token the same probability.
+train 1 $small --seq-len 8 --num-epochs 1 --initializer zero --lr 0 --tie-weights 0 --model-prefix zero
+train 1 --load zero-latest --data-dir tokens --predict zero.csv $cut
+sums zero.csv
+classes=$(sed -n 's/^data tokens: .*), \([0-9]*\) classes.*/\1/p' "$log")
+awk -F '"' -v classes="$classes" 'NR > 1 { split($3, f, ","); bad += (f[5] + log(classes)) ^ 2 > 1e-12 }
+	END { exit bad > 0 || NR < 3 || classes < 200 }' zero.csv || fail "not -ln($classes): $(head -n 2 zero.csv)"
+train 1 $small --seq-len 8 --num-epochs 1 --tie-weights 0 --model-prefix loose
+train 1 --load loose-latest --data-dir tokens --predict whole.csv --batch-size 4 $plain
+train 1 --load loose-latest --data-dir tokens --predict cut.csv $cut
+sums cut.csv
+alike whole.csv cut.csv
+
 part "tokens of another tokenizer"
 tr 'a-z' 'b-za' <text.txt >other.txt
 "$BUILDDIR/tokenize" --train --vocab-size 300 other other.txt >tokenize.log || fail "no tokens: $(cat tokenize.log)"
@@ -215,8 +280,6 @@ train 1 --network vit-tiny --num-layers 2 --num-hidden 32 --num-heads 4 --initia
 at_least Train-accuracy 0.5
 
 part "bad input"
-refuse --predict p.csv --load tok-latest --data-dir tokens
-expect 'error: --predict .*--evaluate gives the loss'
 refuse $gpt --num-heads 3
 expect 'error: network gpt2: 3 heads do not divide a width of 16 \(--num-heads, --num-hidden\)'
 refuse --network vit-tiny --benchmark 1 --image-shape 3,30,30 $plain

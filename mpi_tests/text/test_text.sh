@@ -94,6 +94,23 @@ run_limited 60 1 $plateau --resume E-0001-000007.h5 --model-prefix F
 [ $status = 2 ] || fail "exit status $status of another batch inside an epoch"
 expect 'error: E-0001-000007.h5 is from inside an epoch of a text, with 8 sequences a step .*, and this run has 4:'
 
+part "log-probabilities"
+train 1 --load A-0002.h5 --data-val val.txt --predict one.csv $plain
+loss=$(value Validation-cross-entropy)
+train 3 --load A-0002.h5 --data-val val.txt --predict three.csv --kv-store dist_sharded --batch-size 4 $plain
+for file in one.csv three.csv; do
+	awk -F '"' -v loss="$loss" -v records="$(grep -c . val.txt)" '
+		NR > 1 {
+			split($3, f, ","); tokens += f[2]; sum += f[4]; bad += split(f[6], labels, " ") != f[2]
+			bad += labels[f[2]] != 1 # a sentence ends with <eos>
+			line = $2; sub(/val.txt, sentence /, "", line); bad += line != 0 + line || seen[line]++
+		}
+		END { exit bad > 0 || NR != records + 1 || (loss + sum / tokens) ^ 2 > 2e-12 }' "$file" ||
+		fail "$file: not the loss $loss: $(head -n 2 "$file")"
+done
+refuse 2 --load A-0002.h5 --data-val val.txt --predict x.csv --time-block 5 --model-parallel 2
+expect 'error: --time-block 5 with --predict x.csv: it predicts whole sequences'
+
 part "characters, and text that is drawn"
 characters="--network lstm --num-layers 1 --num-hidden 32 --num-embed 8 --buckets 20"
 train 1 $characters --data-train train.txt --text characters --batch-size 8 --lr 1 --mom 0 --wd 0 \

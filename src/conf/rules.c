@@ -16,7 +16,7 @@
 	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
 #define OF_IMAGES \
 	"image-shape|rgb-mean|rgb-std|num-classes|data-train-idx|data-val-idx|dump-batch|" \
-	"skip-bad-records|data-cache|predict"
+	"skip-bad-records|data-cache"
 #define SPLITS \
 	"group2dev|model-parallel|group2rank|model-parallel-ranks|micro-batches|time-block"
 #define WATCHES "metrics-file|tensorboard|timeline|halt-before"
@@ -201,6 +201,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = "group2rank", EXCLUDES = "cut_several",
 	 .why = "each rank of it has one device; --model-parallel-ranks N with --model-parallel "
 		"cuts over several"},
+	{.option = "time-block", IS(">0"), EXCLUDES = "predict",
+	 .why = "it predicts whole sequences; weights and losses are the same without blocks"},
 	{.option = "time-block", IS(">0"), EXCLUDES = "micro-batches", BEING(">1"),
 	 .why = "use one of them: they cut a batch by steps or by samples"},
 	{.option = "work-load-list", IS("+"), EXCLUDES = "split",
@@ -213,8 +215,6 @@ static const struct mu_option_rule rules[] = {
 	{.option = "val-split", IS(">0"), NEEDS = "data-train"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "data-val", .why = "use one of them"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "predict", .why = "all records are predicted"},
-	{.option = "predict", EXCLUDES = "reads_sequences",
-	 .why = "it predicts a word at every step; --evaluate gives the loss, --sample writes"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "of_text",
 	 .why = "a text is one piece: give --data-val another"},
 	{.option = "data-train-idx", NEEDS = "data-train"},

@@ -60,6 +60,8 @@ struct mu_engine_ops {
 	void (*measure)(const struct mu_engine *e, struct mu_metrics *m);
 	/* Of the samples of the batch, in order: (samples, classes). */
 	enum mu_status (*probabilities)(const struct mu_engine *e, float *out);
+	/* The same of each label, in order: (samples, labels). Not of blocks of steps. */
+	void (*predictions)(const struct mu_engine *e, struct mu_prediction *out);
 	/* After backward of a batch with a loss scale: as mu_plan_overflowed, of all devices. */
 	enum mu_status (*overflowed)(const struct mu_engine *e, bool *overflowed);
 	/* After forward: submit all of backward, then wait for forward's results. NULL: not

@@ -55,6 +55,7 @@ const struct mu_engine_ops mu_engine_one = {
 	.loss = mu_engine_samples_loss,
 	.measure = mu_engine_samples_measure,
 	.probabilities = mu_engine_samples_probabilities,
+	.predictions = mu_engine_samples_predictions,
 	.overflowed = mu_engine_samples_overflowed,
 	.find_nonfinite = mu_engine_samples_find_nonfinite,
 	.describe = describe,

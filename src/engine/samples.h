@@ -34,6 +34,7 @@ void mu_engine_samples_copy(const struct mu_engine *e, const struct engine_devic
 double mu_engine_samples_loss(const struct mu_engine *e);
 void mu_engine_samples_measure(const struct mu_engine *e, struct mu_metrics *m);
 enum mu_status mu_engine_samples_probabilities(const struct mu_engine *e, float *out);
+void mu_engine_samples_predictions(const struct mu_engine *e, struct mu_prediction *out);
 enum mu_status mu_engine_samples_overflowed(const struct mu_engine *e, bool *overflowed);
 const char *mu_engine_samples_find_nonfinite(struct mu_engine *e);
 

@@ -20,6 +20,7 @@
 
 struct sequence {
 	size_t start;    /* index in numbers */
+	size_t line;     /* words: number of the sentence, among those left out, too */
 	uint32_t length; /* of the sample: its words less one */
 };
 
@@ -250,7 +251,7 @@ static void go_through(struct text *t, const struct mu_input *in, struct sequenc
 	for (; next_sequence(t, in, end, &s); s.start += s.length) {
 		size_t g = group_for(c, s.length);
 
-		t->n_lines++;
+		s.line = t->n_lines++;
 		t->n_long += g == c->n_lengths;
 		if (g == c->n_lengths || (c->num_examples && n == c->num_examples))
 			continue;
@@ -366,6 +367,16 @@ static enum mu_status read_text(const struct mu_input *in, struct mu_input_threa
 	return MU_OK;
 }
 
+static void name_sequence(const struct mu_input *in, size_t record, char *text, size_t nbytes)
+{
+	const struct text *t = in->impl;
+	const struct sequence *s = &t->sequences[record];
+
+	snprintf(text, nbytes, "%s, %s %zu", in->config.paths,
+		 in->config.characters ? "character" : "sentence",
+		 in->config.characters ? s->start : s->line);
+}
+
 static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct text *t = in->impl;
@@ -408,6 +419,7 @@ const struct mu_reader mu_reader_text = {
 	.open = open_text,
 	.close = close_text,
 	.describe = describe_text,
+	.name_record = name_sequence,
 	.read = read_text,
 	.hash = hash_text,
 };

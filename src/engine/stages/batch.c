@@ -142,6 +142,9 @@ enum mu_status mu_engine_staged_keep(struct mu_engine *e, size_t k)
 	s->losses[k] = batch->loss;
 	s->measured[k] = (struct mu_metrics){.samples = 0};
 	mu_metrics_measure(&s->measured[k], batch, n / shape->dims[1], (size_t)e->conf->top_k);
+	if (s->predictions)
+		memcpy(s->predictions + first_of(s, k) * n / shape->dims[1], batch->predictions,
+		       samples_of(s, k) * n / shape->dims[1] * sizeof *s->predictions);
 	if (s->phase == MU_PHASE_TRAIN || !s->probabilities)
 		goto out;
 	MU_TRY((p = mu_plan_probabilities(plan)) ? MU_OK : MU_ERR_MEMORY);

@@ -209,6 +209,7 @@ void mu_engine_staged_close(struct mu_engine *e)
 	mu_free(s->borders);
 	mu_free(s->partial);
 	mu_free(s->probabilities);
+	mu_free(s->predictions);
 	mu_free(s->labels);
 	mu_free(s->losses);
 	mu_free(s->measured);
@@ -287,6 +288,9 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 	MU_TRY(MU_ALLOC(s->measured, s->n_micro, "metrics"));
 	if (s->steps > 0)
 		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
+	if (e->conf->predict && e->network->reads_sequences)
+		MU_TRY(MU_ALLOC(s->predictions, s->n_micro * s->micro * labels,
+				"predictions of a batch"));
 	if (s->n_micro == 1)
 		goto out;
 	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));

@@ -449,6 +449,7 @@ const struct mu_engine_ops mu_engine_staged = {
 	.loss = mu_engine_staged_loss,
 	.measure = mu_engine_staged_measure,
 	.probabilities = mu_engine_staged_probabilities,
+	.predictions = mu_engine_staged_predictions,
 	.overflowed = mu_engine_staged_overflowed,
 	.skip = skip,
 	.find_nonfinite = mu_engine_staged_find_nonfinite,

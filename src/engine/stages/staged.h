@@ -67,6 +67,7 @@ struct engine_staged {
 	float *gradients;     /* the store's */
 	float *partial;       /* of one micro-batch, before it is added; NULL if there is one */
 	float *probabilities; /* of the batch, in inference; NULL: of one plan, or blocks */
+	struct mu_prediction *predictions; /* with --predict, of sequences; NULL: not kept */
 	float *labels;        /* of blocks: (n_micro, micro, steps) */
 	double *losses;       /* of the micro-batches */
 	struct mu_metrics *measured; /* the same */
@@ -144,6 +145,7 @@ size_t mu_engine_staged_counter(size_t stage, int which);
 double mu_engine_staged_loss(const struct mu_engine *e);
 void mu_engine_staged_measure(const struct mu_engine *e, struct mu_metrics *m);
 enum mu_status mu_engine_staged_probabilities(const struct mu_engine *e, float *out);
+void mu_engine_staged_predictions(const struct mu_engine *e, struct mu_prediction *out);
 enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed);
 const char *mu_engine_staged_find_nonfinite(struct mu_engine *e);
 

@@ -2,8 +2,8 @@
 /*
  * --evaluate and --predict: validation with the parameters of a file, and nothing else. The
  * workers' probabilities are gathered on worker 0 after each step, in the order of the records,
- * so that the file can be written sequentially. With --benchmark 1, on random
- * data, it logs the speed as in training instead.
+ * so that the file can be written sequentially. Of sequences they are log-probabilities of the
+ * labels. With --benchmark 1, on random data, it logs the speed as in training instead.
  */
 #include "modes.h"
 #include "prediction_table.h"
@@ -17,7 +17,11 @@
 #include "report/observers.h"
 #include "train/evaluate.h"
 
-/* What a worker sends after a step: this, then ids, labels and probabilities of a whole batch. */
+/*
+ * What a worker sends after a step: this, then ids, labels and values of a whole batch. A sample's
+ * values are its probabilities; of a sequence the log-probabilities of its labels, then their
+ * places (struct mu_prediction). A label that does not count is NaN, and so is its probability.
+ */
 struct message {
 	uint64_t count;
 };
@@ -30,7 +34,11 @@ struct prediction {
 	size_t step;
 	double samples, start, data_seconds;
 	/* The output. */
+	bool sequences;
 	size_t batch, classes, n; /* n: records */
+	size_t steps;             /* labels of a sample, at most */
+	size_t values;            /* of a sample, at most */
+	struct mu_prediction *found; /* sequences: of the labels of a step */
 	size_t nbytes;            /* of a message */
 	char *mine, *all;         /* messages; all: worker 0's, of all workers */
 	/* Worker 0: the file. */
@@ -39,11 +47,17 @@ struct prediction {
 	FILE *stream;
 	struct prediction_table table; /* CSV */
 	size_t next;     /* record */
-	float *labels;   /* HDF5: n, written at the end */
-	float *left_out; /* HDF5: a row for a record without an answer */
+	float *labels;   /* HDF5: (n, steps), written at the end */
+	float *left_out; /* HDF5: a row for a record without an answer; end of a short one */
 	uint64_t at_probabilities, at_labels, at_checksums;
 	uint32_t checksum; /* of the probabilities so far */
 };
+
+/* Columns of the array of probabilities. */
+static size_t count_columns(const struct prediction *p)
+{
+	return p->sequences ? p->steps : p->classes;
+}
 
 /* ---- the file ---- */
 
@@ -63,7 +77,8 @@ static enum mu_status make_arrays(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = p->conf;
-	const size_t dims[2] = {p->n, p->classes};
+	const size_t columns = count_columns(p);
+	const size_t dims[2] = {p->n, columns}, label_dims[2] = {p->n, p->steps};
 	struct mu_array_file *file = NULL;
 	char text[32];
 
@@ -74,14 +89,16 @@ static enum mu_status make_arrays(struct prediction *p)
 	MU_TRY(mu_array_file_set_text(file, "parameters",
 				      p->run->parameters));
 	MU_TRY(mu_array_file_set_text(file, "data", v->data_val ? v->data_val : v->data_dir));
-	MU_TRY(mu_array_file_define(file, "probabilities", 2, dims, &p->at_probabilities));
-	MU_TRY(mu_array_file_define(file, "labels", 1, dims, &p->at_labels));
+	MU_TRY(mu_array_file_define(file, p->sequences ? "log_probabilities" : "probabilities", 2,
+				    dims, &p->at_probabilities));
+	MU_TRY(mu_array_file_define(file, "labels", p->sequences ? 2 : 1, label_dims,
+				    &p->at_labels));
 	st = mu_array_file_detach(file, &p->replace, &p->at_checksums);
 	file = NULL; /* whatever the answer */
 	MU_TRY(st);
-	MU_TRY(MU_ALLOC(p->labels, p->n, "labels of predictions"));
-	MU_TRY(MU_ALLOC(p->left_out, p->classes, "a prediction"));
-	for (size_t c = 0; c < p->classes; c++)
+	MU_TRY(MU_ALLOC(p->labels, p->n * p->steps, "labels of predictions"));
+	MU_TRY(MU_ALLOC(p->left_out, columns, "a prediction"));
+	for (size_t c = 0; c < columns; c++)
 		p->left_out[c] = NAN;
 	p->stream = fopen(p->replace.written, "r+be");
 	MU_TRY(check_stream(
@@ -101,6 +118,7 @@ static enum mu_status make_table(struct prediction *p)
 	MU_TRY(check_stream(p, p->stream != NULL));
 	p->table = (struct prediction_table){.stream = p->stream,
 					     .data = p->run->data,
+					     .sequences = p->sequences,
 					     .classes = p->classes,
 					     .top_k = top_k < p->classes ? top_k : p->classes};
 	if (p->run->parameters && mu_array_file_supported())
@@ -111,23 +129,37 @@ out:
 	return st;
 }
 
-static enum mu_status write_row(struct prediction *p, float label, const float *row)
+static enum mu_status write_values(struct prediction *p, const float *values, size_t n)
+{
+	p->checksum = mu_checksum(p->checksum, values, n * sizeof *values);
+	return check_stream(p, fwrite(values, sizeof *values, n, p->stream) == n);
+}
+
+/* A sample of n labels; a sequence may have fewer than others. */
+static enum mu_status write_row(struct prediction *p, size_t n, const float *labels,
+				const float *row)
 {
 	enum mu_status st = MU_OK;
-	const size_t nbytes = p->classes * sizeof *row;
+	const size_t columns = p->sequences ? n : p->classes;
 
-	p->labels[p->next] = p->run->data->unlabelled ? NAN : label;
-	p->checksum = mu_checksum(p->checksum, row, nbytes);
-	MU_TRY(check_stream(p, fwrite(row, 1, nbytes, p->stream) == nbytes));
+	for (size_t i = 0; i < p->steps; i++)
+		p->labels[p->next * p->steps + i] =
+			i < n && !p->run->data->unlabelled ? labels[i] : NAN;
+	MU_TRY(write_values(p, row, columns));
+	MU_TRY(write_values(p, p->left_out, count_columns(p) - columns));
 out:
 	return st;
 }
 
-static enum mu_status write_line(struct prediction *p, float label, const float *row)
+static enum mu_status write_line(struct prediction *p, size_t n, const float *labels,
+				 const float *row)
 {
 	enum mu_status st = MU_OK;
 
-	mu_prediction_table_line(&p->table, p->next, label, row);
+	if (p->sequences)
+		mu_prediction_table_sequence(&p->table, p->next, n, labels, row);
+	else
+		mu_prediction_table_line(&p->table, p->next, *labels, row);
 	MU_TRY(check_stream(p, !ferror(p->stream)));
 out:
 	return st;
@@ -140,25 +172,33 @@ static enum mu_status pass_over(struct prediction *p, size_t id)
 
 	for (; p->next < id; p->next++)
 		if (!p->csv)
-			MU_TRY(write_row(p, NAN, p->left_out));
+			MU_TRY(write_row(p, 0, NULL, p->left_out));
 out:
 	return st;
 }
 
-static enum mu_status write_step(struct prediction *p)
+/* Labels of a sample of a step. */
+static size_t count_labels(const struct prediction *p, size_t step)
+{
+	return mu_input_labels(p->run->data, mu_input_group(p->run->data, step));
+}
+
+static enum mu_status write_step(struct prediction *p, size_t step)
 {
 	enum mu_status st = MU_OK;
+	const size_t n = count_labels(p, step), values = p->sequences ? 2 * n : p->values;
 
 	for (int w = 0; w < p->topology->num_workers; w++) {
 		const char *from = p->all + (size_t)w * p->nbytes;
 		const struct message *m = (const void *)from;
 		const uint32_t *ids = (const void *)(m + 1);
-		const float *labels = (const void *)(ids + p->batch), *rows = labels + p->batch;
+		const float *labels = (const void *)(ids + p->batch),
+			    *rows = labels + p->batch * p->steps;
 
 		for (size_t i = 0; i < m->count; i++) {
 			MU_TRY(pass_over(p, ids[i]));
-			MU_TRY((p->csv ? write_line : write_row)(p, labels[i],
-								 rows + i * p->classes));
+			MU_TRY((p->csv ? write_line : write_row)(p, n, labels + i * n,
+								 rows + i * values));
 			p->next++;
 		}
 	}
@@ -180,7 +220,7 @@ static enum mu_status finish_file(struct prediction *p)
 
 	MU_TRY(pass_over(p, p->n));
 	if (!p->csv) {
-		const size_t nbytes = p->n * sizeof *p->labels;
+		const size_t nbytes = p->n * p->steps * sizeof *p->labels;
 		const uint32_t checksums[2] = {p->checksum, mu_checksum(0, p->labels, nbytes)};
 
 		MU_TRY(write_at(p, p->at_labels, p->labels, nbytes));
@@ -202,24 +242,30 @@ static enum mu_status open_prediction(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input *data = p->run->data;
+	const char *const option = "--predict ";
 
 	if (!p->conf->predict)
 		goto out;
 	p->batch = data->config.batch;
 	p->classes = mu_engine_classes(p->run->batches->engine);
+	p->sequences = p->run->batches->engine->network->reads_sequences;
+	p->steps = data->config.label_width;
+	p->values = p->sequences ? 2 * p->steps : p->classes;
 	p->n = data->n;
 	p->csv = mu_stem(p->conf->predict, ".csv") > 0;
-	p->nbytes = sizeof(struct message) + p->batch * (sizeof(uint32_t) + sizeof(float)) +
-		    p->batch * p->classes * sizeof(float);
+	p->nbytes = sizeof(struct message) + p->batch * sizeof(uint32_t) +
+		    p->batch * (p->steps + p->values) * sizeof(float);
 	p->nbytes = (p->nbytes + 7) / 8 * 8;
 	MU_TRY(MU_ALLOC(p->mine, p->nbytes, "predictions of a step"));
+	if (p->sequences)
+		MU_TRY(MU_ALLOC(p->found, p->batch * p->steps, "predictions of a step"));
 	if (p->topology->index != 0)
 		goto out;
 	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->topology->num_workers,
 			"all workers' predictions of a step"));
 	st = p->csv ? make_table(p) : make_arrays(p);
-	if (st != MU_OK && !strstr(mu_trace_message(), "--predict"))
-		mu_trace_prefix("--predict ");
+	if (st != MU_OK && strncmp(mu_trace_message(), option, strlen(option)) != 0)
+		mu_trace_prefix(option);
 	MU_TRY(st);
 out:
 	return st;
@@ -231,6 +277,7 @@ static void close_prediction(struct prediction *p)
 		fclose(p->stream);
 	mu_replace_release(&p->replace);
 	mu_checkpoint_classes_release(&p->table.saved);
+	mu_free(p->found);
 	mu_free(p->labels);
 	mu_free(p->left_out);
 	mu_free(p->mine);
@@ -256,23 +303,45 @@ out:
 	return st;
 }
 
-static enum mu_status gather_step(struct prediction *p, size_t count)
+/* What is known of the labels of `count` sequences, n labels each. */
+static void find_log_probabilities(struct prediction *p, size_t count, size_t n, float *labels,
+				   float *values)
+{
+	const struct mu_engine *e = p->run->batches->engine;
+	const struct mu_batch *batch = mu_plan_batch(e->plan);
+
+	e->ops->predictions(e, p->found);
+	for (size_t i = 0; i < count * n; i++) {
+		float *at = values + i / n * 2 * n + i % n;
+
+		if (batch->use_ignore && labels[i] == batch->ignore_label)
+			labels[i] = NAN;
+		at[0] = isnan(labels[i]) ? NAN : 0 - p->found[i].cross_entropy;
+		at[n] = (float)p->found[i].place;
+	}
+}
+
+static enum mu_status gather_step(struct prediction *p, size_t step, size_t count)
 {
 	enum mu_status st = MU_OK;
 	const struct train_batches *b = p->run->batches;
 	struct message *m = (void *)p->mine;
 	uint32_t *ids = (void *)(m + 1);
-	float *labels = (void *)(ids + p->batch);
+	float *labels = (void *)(ids + p->batch), *values = labels + p->batch * p->steps;
+	const size_t n = count_labels(p, step);
 
 	m->count = count;
 	if (count > 0) {
 		memcpy(ids, b->ids, count * sizeof *ids);
-		memcpy(labels, b->labels, count * sizeof *labels);
-		MU_TRY(b->engine->ops->probabilities(b->engine, labels + p->batch));
+		memcpy(labels, b->labels, count * n * sizeof *labels);
+		if (p->sequences)
+			find_log_probabilities(p, count, n, labels, values);
+		else
+			MU_TRY(b->engine->ops->probabilities(b->engine, values));
 	}
 	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, p->topology->peers));
 	if (p->topology->index == 0)
-		MU_TRY(write_step(p));
+		MU_TRY(write_step(p, step));
 out:
 	return st;
 }
@@ -286,7 +355,7 @@ static enum mu_status end_step(void *context, size_t step, size_t count,
 
 	mu_report_validating(p->run->observers, step + 1, p->run->data->steps);
 	if (p->conf->predict)
-		MU_TRY(gather_step(p, count));
+		MU_TRY(gather_step(p, step, count));
 	else if (p->conf->benchmark && step > 0 && step % (size_t)p->conf->disp_batches == 0)
 		MU_TRY(show_speed(p, step, m));
 out:

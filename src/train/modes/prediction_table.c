@@ -3,8 +3,14 @@
  * --predict FILE.csv: a line for each record. With labels: id, label, predicted class and all
  * probabilities. Images without labels: the file, and the best --top-k classes (1) with their
  * probabilities. Classes are names where the checkpoint or the data have them, else numbers.
+ *
+ * Of sequences: where it is, how many tokens it predicts, how many of them are the likeliest, the
+ * sum and the mean of their log-probabilities (natural logarithms), and each token's number and
+ * log-probability. All sums together are the loss of --evaluate times the tokens, less than 0.
  */
 #include "prediction_table.h"
+
+#include <math.h>
 
 static const char *class_name(const struct prediction_table *t, size_t class)
 {
@@ -25,7 +31,10 @@ static void put_class(const struct prediction_table *t, size_t class, const char
 
 void mu_prediction_table_begin(const struct prediction_table *t)
 {
-	if (t->data->unlabelled) {
+	if (t->sequences) {
+		fprintf(t->stream, "id,record,tokens,correct,log_probability,"
+				   "mean_log_probability,labels,log_probabilities");
+	} else if (t->data->unlabelled) {
 		fprintf(t->stream, "file,class,probability");
 		for (size_t k = 2; k <= t->top_k; k++)
 			fprintf(t->stream, ",class%zu,probability%zu", k, k);
@@ -85,5 +94,34 @@ void mu_prediction_table_line(const struct prediction_table *t, size_t id, float
 		for (size_t c = 0; c < t->classes; c++)
 			fprintf(t->stream, ",%.9g", (double)row[c]);
 	}
+	fputc('\n', t->stream);
+}
+
+void mu_prediction_table_sequence(const struct prediction_table *t, size_t id, size_t n,
+				  const float *labels, const float *row)
+{
+	size_t tokens = 0, correct = 0;
+	double sum = 0;
+	char record[4096];
+
+	for (size_t i = 0; i < n; i++) {
+		if (isnan(labels[i]))
+			continue;
+		tokens++;
+		correct += row[n + i] == 0;
+		sum += (double)row[i];
+	}
+	t->data->ops->name_record(t->data, id, record, sizeof record);
+	fprintf(t->stream, "%zu,", id);
+	mu_text_put_csv(t->stream, record);
+	fprintf(t->stream, ",%zu,%zu,%.9g,%.9g,", tokens, correct, sum,
+		tokens > 0 ? sum / (double)tokens : 0);
+	for (size_t i = 0, k = 0; i < n; i++)
+		if (!isnan(labels[i]))
+			fprintf(t->stream, "%s%.0f", k++ > 0 ? " " : "", (double)labels[i]);
+	fputc(',', t->stream);
+	for (size_t i = 0, k = 0; i < n; i++)
+		if (!isnan(labels[i]))
+			fprintf(t->stream, "%s%.9g", k++ > 0 ? " " : "", (double)row[i]);
 	fputc('\n', t->stream);
 }

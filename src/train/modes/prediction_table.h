@@ -10,6 +10,7 @@
 struct prediction_table {
 	FILE *stream;
 	const struct mu_input *data;
+	bool sequences;                  /* labels are tokens */
 	size_t classes, top_k;           /* top_k: from 1 to classes */
 	struct checkpoint_classes saved; /* of the checkpoint */
 };
@@ -18,5 +19,9 @@ struct prediction_table {
 void mu_prediction_table_begin(const struct prediction_table *t);
 void mu_prediction_table_line(const struct prediction_table *t, size_t id, float label,
 			      const float *row);
+/* A sequence of n labels, NaN where none counts; row: their log-probabilities, then their places
+ * (struct mu_prediction). */
+void mu_prediction_table_sequence(const struct prediction_table *t, size_t id, size_t n,
+				  const float *labels, const float *row);
 
 #endif
