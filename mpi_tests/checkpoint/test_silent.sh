@@ -13,6 +13,10 @@ needs_files
 export OMP_NUM_THREADS=1
 small_set set 40 20
 "$BUILDDIR/h5rec" set/train-images-idx3-ubyte.gz grey/ >/dev/null || fail "no folder"
+mkdir cifar # black, and all of one class
+for name in data_batch_{1..5} test_batch; do
+	head -c $((8 * 3073)) /dev/zero >cifar/$name.bin
+done
 plain="--batch-size 20 --num-epochs 1 --log-prefix none --log-time 0"
 mlp="--network mlp --data-dir set $plain"
 grey="--network mlp --data-train grey --image-shape 1,28,28 $plain"
@@ -42,6 +46,39 @@ tells '--prefetch-buffer 9 has no effect with --data-nthreads 0: the training th
 tells '' $grey --max-random-s 9 --max-random-h 9 --data-nthreads 1 --prefetch-buffer 9 --pad-size 2 --fill-value 3
 tells '' $mlp --conv-algo auto --cuda-graph 1 --data-nthreads -1 --num-examples 40 --model-prefix P --best-metric loss
 tells '' ${mlp/mlp/lenet} --conv-algo direct
+tells '--pad-size 3 has no effect: the middle of an image is taken, .*' ${mlp/set/cifar} \
+	--image-shape 3,32,32 --random-crop 0 --pad-size 3
+tells '--pad-size 3 has no effect: the middle .*' ${grey/28,28/20,16} --random-crop 0 --pad-size 3 --resize 20
+tells '' ${grey/28,28/30,28} --random-crop 0 --pad-size 3
+tells '' ${grey/28,28/30,28} --random-crop 0 --pad-size 3 --resize 29
+tells '' $grey --random-crop 1 --pad-size 3
+tells '' $grey --random-crop 0 --pad-size 3 --max-random-rotate-angle 9
+tells '--max-val-samples 21 has no effect: there are fewer samples' $mlp --max-val-samples 21
+tells '' $mlp --max-val-samples 20
+tells '--early-stopping 4 has no effect: the first validation is the best so far, and fewer follow' $mlp \
+	--num-epochs 4 --early-stopping 4
+tells '' $mlp --num-epochs 4 --early-stopping 3
+tells '' $mlp --num-epochs 2 --validate-steps 1 --early-stopping 3
+tells '--interface lo has no effect: there is one rank' $mlp --interface lo
+
+# short TEXT OPTION...: the run is too short for an option, and says so; without TEXT it does not
+short() {
+	local text=$1
+	shift
+	train 1 $mlp --num-epochs 3 --model-prefix S --overwrite 1 "$@"
+	expect_count $((0 + (${#text} > 0))) 'warning: '
+	[ -z "$text" ] || expect "^warning: $text\$"
+}
+short '--save-every 2steps: an epoch has 2 steps, so that there is no checkpoint inside it' --save-every 2steps
+short '--save-every 1steps: an epoch has 2 steps, .*' --save-every 1steps --update-period 2
+short '' --save-every 1steps
+short '--lr-factor-epoch 3: the run ends after epoch 3, before the rate changes' --lr-schedule factor \
+	--lr-factor-epoch 3
+short '' --lr-schedule factor --lr-factor-epoch 2
+short '--warmup-epochs 4: the run ends before the warm-up, so that the rate does not reach --lr' --warmup-epochs 4
+short '' --warmup-epochs 3
+short '--warmup-steps 7: the run ends before the warm-up, .*' --warmup-steps 7
+short '' --warmup-steps 6
 tells '--num-epochs 3, --lr 0.5 have no effect with --evaluate: nothing is trained' --evaluate --load P-0001.h5 \
 	--data-dir set --lr 0.5 --num-epochs 3
 tells '--initializer xavier has no effect with --load P-0001.h5: the weights are the file.s' $mlp --load P-0001.h5 \

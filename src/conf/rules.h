@@ -28,9 +28,11 @@ struct conf_void {
 	bool no_gpus, one_device, one_rank, one_worker;
 	bool no_threads;    /* that read the data */
 	bool no_images;	    /* in these data */
+	bool cut_off;	    /* what the padding adds, by the crop of the middle */
 	bool no_outside;    /* no step of the augmentation shows what is outside of an image */
 	bool given_weights; /* all weights are a file's */
 	bool few_samples, few_steps, short_epochs; /* than the options ask for */
+	bool few_validation, few_validations;	   /* samples of it; validations of the run */
 };
 
 /* Rows for mu_option_rule_void, about a struct conf_void. */

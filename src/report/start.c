@@ -320,23 +320,6 @@ static void report_states(const struct mu_engine *e)
 			      e->conf->sync_period > 1 ? " on every worker" : "");
 }
 
-/* Rates that change too late, validations that never come. */
-static void warn_of_steps(const struct conf *v, size_t steps)
-{
-	struct mu_schedule s = {.lr = 1};
-
-	if ((size_t)v->validate_steps >= steps)
-		mu_log_warn("--validate-steps %ld: an epoch has %zu step%s, so that there is no "
-			    "validation inside it",
-			    v->validate_steps, steps, MU_S(steps));
-	if (!v->schedule.step_epochs || mu_schedule_parse(&s, v->schedule.step_epochs, 1) != MU_OK)
-		return;
-	if (s.n_steps > 0 && s.steps[s.n_steps - 1] >= (double)v->num_epochs)
-		mu_log_warn("--lr-step-epochs %s: the run ends after epoch %ld, before the rate "
-			    "changes at %g",
-			    v->schedule.step_epochs, v->num_epochs, s.steps[s.n_steps - 1]);
-}
-
 /* PyTorch's loss of a language model is a mean over tokens; doc/train.md has the table. */
 static void tell_sums(const struct mu_engine *e, char *text, size_t nbytes)
 {
@@ -379,11 +362,10 @@ static void report_optimizer(const struct report_view *view, size_t count)
 	if (*sums)
 		mu_log_detail("gradients are %s", sums);
 	if (s->scale_with_workers)
-		mu_log_detail("lr %g is multiplied by the %zu %s", v->lr, e->team.n,
-			      e->team.size > 1 ? "teams" : "workers");
+		mu_log_detail("lr %g is multiplied by the %zu %s%s", v->lr, e->team.n,
+			      e->team.size > 1 ? "team" : "worker", MU_S(e->team.n));
 	if (has_rate && s->kind != CONF_SCHEDULE_CONSTANT)
 		mu_log_detail("learning rate: schedule %s", mu_conf_schedule_words[s->kind]);
-	warn_of_steps(v, e->steps);
 	if (s->warmup_epochs > 0)
 		mu_log_detail("learning rate: %s warm-up of %g epoch%s from %g",
 			      mu_conf_warmup_words[s->warmup_strategy], s->warmup_epochs,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options that do nothing in this run: one line for each row of mu_conf_void_rules that applies.
+ * Options that do nothing in this run: one line for each row of mu_conf_void_rules that applies,
+ * and for what the run is too short for.
  * The rules of conf refuse what contradicts; here is what has nothing to work on, which is known
  * once data, network and devices are open. A fact that is not known stays false: no line is wrong.
  */
@@ -27,6 +28,26 @@ static void find_modes(struct conf_void *f)
 	f->given_weights = v->load && !v->skip_mismatch;
 }
 
+/* Does the crop of the middle cut off what the padding adds? Not where an image is too small. */
+static bool is_cut_off(const struct mu_input *in, const struct mu_augment *a)
+{
+	const size_t h = a->resize > 0 ? a->resize : in->stored[1];
+	const size_t w = a->resize > 0 ? a->resize : in->stored[2];
+
+	return a->pad > 0 && !a->random_crop && !a->random_resized_crop && a->max_crop == 0 &&
+	       a->max_rotate_angle == 0 && a->max_shear <= 0 && a->min_scale <= 0 &&
+	       a->max_scale <= 0 && a->max_aspect <= 0 && h >= in->shape[1] && w >= in->shape[2];
+}
+
+/* Validations of a run from its start. */
+static size_t count_validations(const struct conf *v, size_t steps)
+{
+	const size_t epochs = (size_t)v->num_epochs, every = (size_t)v->validate_every;
+	const size_t inside = v->validate_steps > 0 ? (steps - 1) / (size_t)v->validate_steps : 0;
+
+	return (epochs + every - 1) / every + epochs * inside;
+}
+
 static void find_data(const struct mu_engine *e, struct conf_void *f)
 {
 	const struct conf *v = e->conf;
@@ -35,9 +56,13 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 
 	f->no_threads = !in->ops->threads;
 	f->no_images = !in->ops->colour_images;
-	f->no_outside = a.pad == 0 && a.max_rotate_angle == 0 && a.max_shear <= 0 &&
+	f->cut_off = is_cut_off(in, &a);
+	f->no_outside = (a.pad == 0 || f->cut_off) && a.max_rotate_angle == 0 && a.max_shear <= 0 &&
 			a.min_scale <= 0 && a.max_scale <= 0 && a.max_aspect <= 0;
 	f->few_samples = in->n < (size_t)v->num_examples;
+	f->few_validation = e->validate && e->validate->n < (size_t)v->max_val_samples;
+	f->few_validations = e->validate && e->steps > 0 && !f->conf.facts.goes_on &&
+			     count_validations(v, e->steps) <= (size_t)v->early_stopping;
 	f->few_steps = e->steps > 0 && e->steps < (size_t)v->num_batches;
 	f->short_epochs = e->steps > 0 && e->steps < (size_t)v->update_period;
 }
@@ -54,6 +79,40 @@ static void find_network(const struct mu_engine *e, struct conf_void *f)
 	f->no_gammas = true;
 	for (size_t k = 0; k < n; k++)
 		f->no_gammas &= !mu_stem(slices[k].name, "_gamma");
+}
+
+/* Rates that change too late, validations and checkpoints that never come. */
+static void warn_of_steps(const struct conf *v, size_t steps)
+{
+	const struct conf_schedule *s = &v->schedule;
+	const double end = (double)v->num_epochs;
+	const size_t period = (size_t)v->update_period;
+	const size_t saved = ((size_t)v->save_steps + period - 1) / period * period;
+	struct mu_schedule parsed = {.lr = 1};
+
+	if ((size_t)v->validate_steps >= steps)
+		mu_log_warn("--validate-steps %ld: an epoch has %zu step%s, so that there is no "
+			    "validation inside it",
+			    v->validate_steps, steps, MU_S(steps));
+	if (v->save_steps > 0 && saved >= steps)
+		mu_log_warn("--save-every %ldsteps: an epoch has %zu step%s, so that there is no "
+			    "checkpoint inside it",
+			    v->save_steps, steps, MU_S(steps));
+	if (s->kind == CONF_SCHEDULE_FACTOR && s->factor_epoch >= end)
+		mu_log_warn("--lr-factor-epoch %g: the run ends after epoch %ld, before the rate "
+			    "changes",
+			    s->factor_epoch, v->num_epochs);
+	if (s->warmup_epochs > end || (size_t)s->warmup_steps > steps * (size_t)v->num_epochs)
+		mu_log_warn("--warmup-%s %g: the run ends before the warm-up, so that the rate "
+			    "does not reach --lr",
+			    s->warmup_epochs > 0 ? "epochs" : "steps",
+			    s->warmup_epochs > 0 ? s->warmup_epochs : (double)s->warmup_steps);
+	if (!s->step_epochs || mu_schedule_parse(&parsed, s->step_epochs, 1) != MU_OK)
+		return;
+	if (parsed.n_steps > 0 && parsed.steps[parsed.n_steps - 1] >= end)
+		mu_log_warn("--lr-step-epochs %s: the run ends after epoch %ld, before the rate "
+			    "changes at %g",
+			    s->step_epochs, v->num_epochs, parsed.steps[parsed.n_steps - 1]);
 }
 
 void mu_report_void(const struct conf *conf, const struct mu_options *options,
@@ -80,4 +139,6 @@ void mu_report_void(const struct conf *conf, const struct mu_options *options,
 		if (mu_option_rule_void(&o, &mu_conf_void_rules, &mu_conf_void_rules.of[i], line,
 					sizeof line))
 			mu_log_warn("%s", line);
+	if (e && e->steps > 0 && !v.untrained)
+		warn_of_steps(conf, e->steps);
 }
