@@ -175,9 +175,10 @@ static enum mu_status pack(const struct values *v)
 	if (set->n_classes > 10)
 		printf("cifar_pack: more than 10 classes: train with --num-classes %zu\n",
 		       set->n_classes);
-	printf("cifar_pack: %zu images for training in %zu file%s and %zu for testing in %s, %.1f "
+	printf("cifar_pack: %zu image%s for training in %zu file%s and %zu for testing in %s, %.1f "
 	       "s\n",
-	       set->counts[PACK_TRAIN], n_files, MU_S(n_files), set->counts[PACK_TEST],
+	       set->counts[PACK_TRAIN], MU_S(set->counts[PACK_TRAIN]),
+	       n_files, MU_S(n_files), set->counts[PACK_TEST],
 	       mu_shown(v->output), mu_now() - start);
 out:
 	pack_set_release(&job.set);

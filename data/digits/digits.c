@@ -116,8 +116,8 @@ static enum mu_status make_data(const struct values *v)
 	digits_set_release(&train);
 	MU_TRY(digits_set_init(&test));
 	MU_TRY(write_set(&test, v->output));
-	printf("digits: %ld images for training and %ld for testing in %s, seed %ld, %.1f s\n",
-	       v->train, v->test, mu_shown(v->output), v->seed, mu_now() - start);
+	printf("digits: %ld image%s for training and %ld for testing in %s, seed %ld, %.1f s\n",
+	       v->train, MU_S(v->train), v->test, mu_shown(v->output), v->seed, mu_now() - start);
 out:
 	digits_set_release(&train);
 	digits_set_release(&test);

@@ -18,8 +18,8 @@ void data_progress_tell(struct data_progress *p, size_t n, double done)
 	if (now - p->last < (p->terminal ? 0.2 : 5) || done <= 0)
 		return;
 	p->last = now;
-	fprintf(stderr, "%s%s: %zu images, %.0f images/s, %.0f %% done, %.0f s left%s",
-		p->terminal ? "\r" : "", p->tool, n, (double)n / seconds, 100 * done,
+	fprintf(stderr, "%s%s: %zu image%s, %.0f images/s, %.0f %% done, %.0f s left%s",
+		p->terminal ? "\r" : "", p->tool, n, MU_S(n), (double)n / seconds, 100 * done,
 		seconds * (1 - done) / done, p->terminal ? "    " : "\n");
 }
 

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TEXT_PLACE(c) (c)->notes + strlen((c)->notes), sizeof(c)->notes - strlen((c)->notes)
 
 enum how {
 	HARMLESS, /* nothing follows from it */
@@ -144,14 +143,17 @@ void model_path(const char *place, const char *name, char path[MODEL_PATH])
 
 void model_note(struct model_config *c, const char *format, ...)
 {
-	char text[MODEL_NOTES / 2];
+	char text[MODEL_NOTE];
+	const size_t used = strlen(c->notes);
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	mu_text_show(TEXT_PLACE(c), text);
-	snprintf(TEXT_PLACE(c), "\n");
+	if (sizeof c->notes - used < 3)
+		return;
+	mu_text_show(c->notes + used, sizeof c->notes - used - 1, text);
+	strcat(c->notes, "\n");
 }
 
 bool model_is_one_of(const char *words, const char *text)
@@ -306,8 +308,8 @@ static enum mu_status read_value(struct reading *r, const struct member *m, cons
 	case ROUNDING:
 		if (!model_is_one_of(m->words, value))
 			model_note(c,
-				   "config.json has \"%s\": %s, which changes the rounding alone: "
-				   "it is left out",
+				   "config.json has \"%s\": %.200s, which changes the rounding "
+				   "alone: it is left out",
 				   name, value);
 		break;
 	case SIZE:

@@ -55,7 +55,8 @@ struct model_sizes {
 void model_sizes_add(struct model_sizes *s, const struct name_family *family,
 		     const struct mu_params_array *array);
 
-enum { MODEL_PATH = 4096, MODEL_NOTES = 2048 };
+/* A note may name a path; in what is shown a byte may be four. */
+enum { MODEL_PATH = 4096, MODEL_NOTE = 4096 + 512, MODEL_NOTES = 2 * 4 * MODEL_NOTE };
 /* config.c: what the config.json beside a model tells. 0, or tied -1: nothing. */
 struct model_config {
 	bool there; /* the file */

@@ -126,8 +126,8 @@ static enum mu_status print(struct mu_array_file *file, const char *path)
 	       (long long)status.st_size);
 	MU_TRY(put_position(file));
 	MU_TRY(put_metrics(file));
-	printf("%-19s %zu, in a file of %zu arrays\n", "parameters", counts.parameters,
-	       counts.arrays);
+	printf("%-19s %zu, in a file of %zu array%s\n", "parameters", counts.parameters,
+	       counts.arrays, MU_S(counts.arrays));
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		MU_TRY(get(file, names[i], text));
 		put(names[i], text);

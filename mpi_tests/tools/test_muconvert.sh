@@ -313,6 +313,12 @@ config '"n_layer": 2, "n_layer": 2'
 expect 'error: model: model/config.json: has two members "n_layer"'
 config '"reorder_and_upcast_attn": true'
 expect '"reorder_and_upcast_attn": true, which changes the rounding alone'
+# No note cuts off another one.
+echo "{\"n_head\": 4, \"layer_norm_epsilon\": 0.25, \"reorder_and_upcast_attn\": \"$(printf '%03000d' 0)\"}" \
+	>model/config.json
+convert model m.h5
+expect '"reorder_and_upcast_attn": .*, which changes the rounding alone: it is left out$'
+expect 'config.json: layer-norm-eps 0.25, which trainer --load takes$'
 echo '{"num_attention_heads": 2, "layer_norm_epsilon": 0.25}' >model/config.json
 convert model m.h5
 expect '^muconvert: model: config.json: layer-norm-eps 0.25, which trainer --load takes$'

@@ -193,16 +193,16 @@ void mu_checkpoint_files_report(const struct mu_engine *e, const char *path,
 		if (t->hashed < t->n)
 			mu_log_warn("the files of the training data may have other times, names, "
 				    "sizes or labels than when %s was saved: %zu of their %zu "
-				    "records were compared",
-				    path, t->hashed, t->n);
+				    "record%s were compared",
+				    path, t->hashed, t->n, MU_S(t->n));
 	} else if (t->hashed == t->n && v->hashed == v->n)
 		mu_log_info("the files of the data have other times, names or sizes than when %s "
-			    "was saved: all of their %zu records were compared",
-			    path, t->n + v->n);
+			    "was saved: all of their %zu record%s were compared",
+			    path, t->n + v->n, MU_S(t->n + v->n));
 	else
 		mu_log_warn("the files of the data have other times, names, sizes or labels than "
-			    "when %s was saved: %zu of their %zu records were compared",
-			    path, t->hashed + v->hashed, t->n + v->n);
+			    "when %s was saved: %zu of their %zu record%s were compared",
+			    path, t->hashed + v->hashed, t->n + v->n, MU_S(t->n + v->n));
 }
 
 void mu_checkpoint_best_forget(struct checkpoint_position *at, const char *path,

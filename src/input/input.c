@@ -157,8 +157,8 @@ static enum mu_status check_records(const struct mu_input *in)
 	if (c->part == MU_INPUT_VALIDATE || c->any_size || c->batch <= in->n / workers)
 		goto out;
 	if (in->n < workers)
-		MU_FAIL(MU_ERR_USAGE, "%zu training record%s too few for %zu workers", in->n,
-			in->n == 1 ? " is" : "s are", workers);
+		MU_FAIL(MU_ERR_USAGE, "%zu training record%s too few for %zu worker%s", in->n,
+			in->n == 1 ? " is" : "s are", workers, MU_S(workers));
 	MU_FAIL(MU_ERR_USAGE,
 		"batch size %zu: batch larger than a worker's part of %zu training record%s "
 		"over %zu worker%s; the largest possible is %zu",

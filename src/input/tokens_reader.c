@@ -193,8 +193,9 @@ static enum mu_status open_files(struct mu_input *in, struct tokens *t)
 	}
 	if (in->n == 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: has %zu tokens%s: a window of %zu and the token after it do not fit",
-			t->paths[0], t->n_tokens, t->n > 1 ? ", with the other files" : "",
+			"%s: has %zu token%s%s: a window of %zu and the token after it do not fit",
+			t->paths[0], t->n_tokens, MU_S(t->n_tokens),
+			t->n > 1 ? ", with the other files" : "",
 			t->length);
 out:
 	return st;

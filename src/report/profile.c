@@ -66,13 +66,11 @@ static enum mu_status begin_file(struct profile *p, const char *path)
 {
 	enum mu_status st = MU_OK;
 
-	st = mu_replace_begin(&p->replace, path);
+	st = mu_replace_open(&p->replace, path);
 	if (st != MU_OK)
 		mu_trace_prefix("--profile ");
 	MU_TRY(st);
-	p->file = fopen(p->replace.written, "we");
-	if (!p->file)
-		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path, strerror(errno));
+	p->file = p->replace.stream;
 out:
 	return st;
 }
@@ -107,8 +105,6 @@ static void close(struct report_observer *o)
 {
 	struct profile *p = o->state;
 
-	if (p->file)
-		fclose(p->file);
 	mu_replace_release(&p->replace);
 	mu_free(p->layers);
 	mu_free(p);
@@ -218,7 +214,7 @@ static double of_limit(const struct profile *p, const struct row *r)
 
 /* ---- CSV ---- */
 
-/* A name of a user's layer may hold anything. */
+/* A name of a user's layer may hold anything. In quotes always: scripts read such files. */
 static void put_quoted(FILE *file, const char *text)
 {
 	fputc('"', file);
@@ -231,7 +227,6 @@ static enum mu_status write_csv(struct profile *p, const struct row *rows, size_
 {
 	enum mu_status st = MU_OK;
 	const char *path = p->engine->conf->profile;
-	bool complete;
 
 	fprintf(p->file, "layer,kind,algorithm,phase,calls,samples,seconds,share,flop,bytes,"
 			 "gflop_per_s,gbyte_per_s,of_limit,fastest_seconds_per_sample\n");
@@ -247,12 +242,11 @@ static enum mu_status write_csv(struct profile *p, const struct row *rows, size_
 			rate(r->flops, r->time.seconds), rate(r->bytes, r->time.seconds),
 			of_limit(p, r), r->time.fastest);
 	}
-	complete = !ferror(p->file);
-	complete = fclose(p->file) == 0 && complete;
 	p->file = NULL;
-	if (!complete)
-		MU_FAIL(MU_ERR_IO, "--profile %s: cannot be written: %s", path, strerror(errno));
-	MU_TRY(mu_replace_commit(&p->replace));
+	st = mu_replace_commit(&p->replace);
+	if (st != MU_OK)
+		mu_trace_prefix("--profile ");
+	MU_TRY(st);
 	mu_log_info("Saved profile to \"%s\"", path);
 out:
 	return st;

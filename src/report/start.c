@@ -190,9 +190,10 @@ static void report_model(const struct mu_engine *e)
 	struct mu_net_counts counts;
 
 	mu_net_counts(e->net, &counts);
-	mu_log_detail("network %s: %zu parameters in %zu arrays, %zu auxiliary values; %.1f MB of "
+	mu_log_detail("network %s: %zu parameters in %zu array%s, %zu auxiliary values; %.1f MB of "
 		      "activations",
-		      e->conf->network_name, counts.params, counts.arrays, counts.aux,
+		      e->conf->network_name, counts.params, counts.arrays,
+		      MU_S(counts.arrays), counts.aux,
 		      e->ops->activations(e) / 1e6);
 	if (mu_net_depth(e->net) > 0 && e->conf->num_layers == 0)
 		mu_log_info("network %s: %ld layers, its usual depth for %zu x %zu pixels; "

@@ -39,13 +39,11 @@ static enum mu_status begin_file(struct timeline *t)
 	enum mu_status st = MU_OK;
 	const char *path = t->engine->conf->timeline;
 
-	st = mu_replace_begin(&t->replace, path);
+	st = mu_replace_open(&t->replace, path);
 	if (st != MU_OK)
 		mu_trace_prefix("--timeline ");
 	MU_TRY(st);
-	t->file = fopen(t->replace.written, "we");
-	if (!t->file)
-		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", path, strerror(errno));
+	t->file = t->replace.stream;
 out:
 	return st;
 }
@@ -128,8 +126,6 @@ static void close(struct report_observer *o)
 	struct timeline *t = o->state;
 
 	stop(t);
-	if (t->file)
-		fclose(t->file);
 	mu_replace_release(&t->replace);
 	mu_free(t->spans);
 	mu_free(t);
@@ -323,13 +319,12 @@ static enum mu_status end_file(struct timeline *t)
 {
 	enum mu_status st = MU_OK;
 	const char *path = t->engine->conf->timeline;
-	bool complete = !ferror(t->file);
 
-	complete = fclose(t->file) == 0 && complete;
 	t->file = NULL;
-	if (!complete)
-		MU_FAIL(MU_ERR_IO, "--timeline %s: cannot be written: %s", path, strerror(errno));
-	MU_TRY(mu_replace_commit(&t->replace));
+	st = mu_replace_commit(&t->replace);
+	if (st != MU_OK)
+		mu_trace_prefix("--timeline ");
+	MU_TRY(st);
 	mu_log_info("Saved timeline to \"%s\"", path);
 out:
 	return st;

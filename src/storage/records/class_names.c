@@ -116,7 +116,7 @@ enum mu_status mu_class_names_write(const char *rec, const char *const *name, si
 	if (!find_path(path, rec))
 		goto out;
 	for (size_t i = 0; i < n; i++)
-		if (!*name[i] || strchr(name[i], '\n')) {
+		if (!*name[i] || strpbrk(name[i], "\r\n")) {
 			mu_log_warn("%s: is not written: the name of class %zu is empty or has "
 				    "several lines",
 				    path, i);

@@ -204,8 +204,9 @@ static enum mu_status try_phases(struct tuner *t, enum mu_convolution_algorithm 
 	MU_TRY(measure(t, plan));
 	for (size_t i = 0; i < t->n_choices; i++)
 		keep_best(t, plan, i, algorithm, phases);
-	mu_log_info("--conv-algo tune: a step of %zu samples by %s%s takes %.4f s",
-		    t->engine->devices.of[0].batch, mu_convolution_algorithm_name(algorithm),
+	mu_log_info("--conv-algo tune: a step of %zu sample%s by %s%s takes %.4f s",
+		    t->engine->devices.of[0].batch, MU_S(t->engine->devices.of[0].batch),
+		    mu_convolution_algorithm_name(algorithm),
 		    phases == ALL       ? ""
 		    : phases == WEIGHTS ? " for weights"
 					: " but for weights",
