@@ -49,6 +49,16 @@ bash -c 'ln -s precious profile.csv.tmp-$$; exec "$@"' sh "$TRAINER" $run --prof
 	{ fail "exit status $?" && show_log; }
 [ "$(cat precious)" = precious ] || fail "a link was followed"
 [ -s profile.csv ] && [ ! -L profile.csv ] || fail "profile.csv: $(ls -l profile.csv)"
+if [ -x "$BUILDDIR/h5rec" ]; then
+	mkdir elsewhere
+	h5rec=("$BUILDDIR/h5rec" set/train-images-idx3-ubyte.gz)
+	bash -c 'ln -s precious b.rec.tmp-$$; exec "$@"' sh "${h5rec[@]}" b.rec >"$log" 2>&1 || fail "exit status $?"
+	[ "$(cat precious)" = precious ] && [ -s b.rec ] && [ ! -L b.rec ] || fail "b.rec: $(ls -l b.rec)"
+	refused 1 'b.tmp-[0-9]+: the folder cannot be made: File exists' \
+		bash -c 'ln -s elsewhere b.tmp-$$; exec "$@"' sh "${h5rec[@]}" b/
+	[ -z "$(ls elsewhere)" ] || fail "a link was followed: $(ls elsewhere)"
+	rm b.tmp-*
+fi
 [ -z "$(compgen -G '*.tmp-*')" ] || fail "left: $(echo *.tmp-*)"
 
 part "inputs"

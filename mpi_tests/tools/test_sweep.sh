@@ -154,6 +154,15 @@ config '"exp.model": "mlp", "exp.phase": "infer"'
 ends 2 run config.json
 expect_count 1 '"exp.phase": "infer" is not known; it may be training\|inference'
 
+part "a link in place of the log"
+echo precious >precious
+printf '#!/bin/sh\nln -sf precious link1.log\n' >links
+chmod +x links
+config '"exp.model": "mlp", "muster.mpirun": "./links", "muster.trainer": "./t", "exp.log_file": "link1.log"'
+ends 1 run config.json
+expect 'error: link1.log: Too many levels of symbolic links'
+[ "$(cat precious)" = precious ] || fail "a link was followed"
+
 part "a signal ends the job and the sweep"
 printf '#!/bin/sh\necho started\nexec sleep 60\n' >slow
 chmod +x slow
