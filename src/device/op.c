@@ -54,26 +54,9 @@ bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
 const char *mu_op_kind_name(enum mu_op_kind kind)
 {
 	static const char *const names[MU_OP_N] = {
-		[MU_OP_CONVOLUTION] = "convolution",
-		[MU_OP_FULLY_CONNECTED] = "fullyconnected",
-		[MU_OP_ACTIVATION] = "activation",
-		[MU_OP_POOLING] = "pooling",
-		[MU_OP_FLATTEN] = "flatten",
-		[MU_OP_DROPOUT] = "dropout",
-		[MU_OP_BATCH_NORM] = "batchnorm",
-		[MU_OP_SUM] = "sum",
-		[MU_OP_CONCAT] = "concat",
-		[MU_OP_SPLIT] = "split",
-		[MU_OP_SOFTMAX] = "softmax",
-		[MU_OP_LRN] = "lrn",
-		[MU_OP_EMBEDDING] = "embedding",
-		[MU_OP_LSTM] = "lstm",
-		[MU_OP_LAYER_NORM] = "layernorm",
-		[MU_OP_SMOOTH] = "smooth",
-		[MU_OP_ATTENTION] = "attention",
-		[MU_OP_POSITIONS] = "positions",
-		[MU_OP_STEP] = "step",
-		[MU_OP_CUSTOM] = "custom",
+#define KIND(OP, row, name) name,
+#include "device/kinds.def"
+#undef KIND
 	};
 
 	return (unsigned)kind < MU_OP_N ? names[kind] : "unknown";

@@ -22,28 +22,9 @@
 /* ---- kinds ---- */
 
 enum mu_op_kind {
-	MU_OP_CONVOLUTION,
-	MU_OP_FULLY_CONNECTED,
-	MU_OP_ACTIVATION, /* ReLU, tanh, sigmoid */
-	MU_OP_POOLING,
-	MU_OP_FLATTEN,
-	MU_OP_DROPOUT,
-	MU_OP_BATCH_NORM,
-	MU_OP_LRN,
-	MU_OP_SUM,       /* element-wise, two or more inputs */
-	MU_OP_CONCAT,    /* along c */
-	MU_OP_SPLIT,     /* one input, several outputs of the same values; gradients are summed in
-			    order */
-	MU_OP_SOFTMAX,   /* softmax cross-entropy along c of (n, c) or (n, c, h, w) with integer
-			    labels, see struct mu_batch; the last operation of a net */
-	MU_OP_EMBEDDING, /* rows of a table, selected by number */
-	MU_OP_LSTM,      /* over all steps of a sequence */
-	MU_OP_LAYER_NORM, /* along c, at every position */
-	MU_OP_SMOOTH,     /* activations whose gradient needs the input: GELU, SiLU */
-	MU_OP_ATTENTION,  /* between the steps of a sequence */
-	MU_OP_POSITIONS,  /* a learned vector for each step, perhaps a first step of its own */
-	MU_OP_STEP,       /* one step of a sequence */
-	MU_OP_CUSTOM,     /* a user's layer: struct mu_layer_ops */
+#define KIND(OP, row, name) MU_OP_##OP,
+#include "device/kinds.def"
+#undef KIND
 	MU_OP_N,
 };
 

@@ -14,26 +14,9 @@ int omp_get_max_active_levels(void);
 void omp_set_max_active_levels(int n);
 
 static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
-	[MU_OP_CONVOLUTION] = mu_cpu_plan_convolution,
-	[MU_OP_FULLY_CONNECTED] = mu_cpu_plan_fully_connected,
-	[MU_OP_ACTIVATION] = mu_cpu_plan_activation,
-	[MU_OP_POOLING] = mu_cpu_plan_pooling,
-	[MU_OP_FLATTEN] = mu_cpu_plan_flatten,
-	[MU_OP_DROPOUT] = mu_cpu_plan_dropout,
-	[MU_OP_BATCH_NORM] = mu_cpu_plan_batch_norm,
-	[MU_OP_LRN] = mu_cpu_plan_lrn,
-	[MU_OP_SUM] = mu_cpu_plan_sum,
-	[MU_OP_CONCAT] = mu_cpu_plan_concat,
-	[MU_OP_SPLIT] = mu_cpu_plan_split,
-	[MU_OP_SOFTMAX] = mu_cpu_plan_softmax,
-	[MU_OP_EMBEDDING] = mu_cpu_plan_embedding,
-	[MU_OP_LSTM] = mu_cpu_plan_lstm,
-	[MU_OP_LAYER_NORM] = mu_cpu_plan_layer_norm,
-	[MU_OP_SMOOTH] = mu_cpu_plan_smooth,
-	[MU_OP_ATTENTION] = mu_cpu_plan_attention,
-	[MU_OP_POSITIONS] = mu_cpu_plan_positions,
-	[MU_OP_STEP] = mu_cpu_plan_step,
-	[MU_OP_CUSTOM] = mu_cpu_plan_custom,
+#define KIND(OP, row, name) mu_cpu_plan_##row,
+#include "device/kinds.def"
+#undef KIND
 };
 
 /* The variables that are set and leave a team fewer threads than it asks for: "A=1, B=2". */

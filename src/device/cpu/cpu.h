@@ -274,30 +274,13 @@ enum mu_status mu_cpu_measure(struct mu_device *device, struct mu_device_limits 
 
 /* ---- one planner per kind ---- */
 
-enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_activation(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p);
+#define KIND(OP, row, name) enum mu_status mu_cpu_plan_##row(struct cpu_plan *p);
+#include "device/kinds.def"
+#undef KIND
 /* Our own maximum pooling; false where it does not fit, else *st says how planning went. */
 bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const struct cpu_md *src, enum mu_status *st);
-enum mu_status mu_cpu_plan_flatten(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_dropout(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_lrn(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_sum(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_concat(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_split(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_embedding(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_lstm(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_layer_norm(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_smooth(struct cpu_plan *p);
 /* The step y = tanh(x); both memories are float32 and of one layout. */
 enum mu_status mu_cpu_plan_tanh(struct cpu_plan *p, int x, int y);
-enum mu_status mu_cpu_plan_attention(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_positions(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_step(struct cpu_plan *p);
-enum mu_status mu_cpu_plan_custom(struct cpu_plan *p);
 /* 0 or 1 / (1 - p) for n elements of a sample, from this one on: see struct mu_op's index. */
 void mu_cpu_draw_mask(const struct mu_op *op, size_t sample, uint64_t element, size_t n, float p,
 		      float *mask);

@@ -12,26 +12,9 @@
 extern const struct mu_device_ops mu_device_cuda;
 
 static const struct cuda_kind *const kinds[MU_OP_N] = {
-	[MU_OP_CONVOLUTION] = &mu_cuda_convolution,
-	[MU_OP_FULLY_CONNECTED] = &mu_cuda_fully_connected,
-	[MU_OP_ACTIVATION] = &mu_cuda_activation_kind,
-	[MU_OP_POOLING] = &mu_cuda_pooling,
-	[MU_OP_FLATTEN] = &mu_cuda_flatten,
-	[MU_OP_DROPOUT] = &mu_cuda_dropout,
-	[MU_OP_BATCH_NORM] = &mu_cuda_batch_norm,
-	[MU_OP_LRN] = &mu_cuda_lrn,
-	[MU_OP_SUM] = &mu_cuda_sum,
-	[MU_OP_CONCAT] = &mu_cuda_concat,
-	[MU_OP_SPLIT] = &mu_cuda_split,
-	[MU_OP_SOFTMAX] = &mu_cuda_softmax,
-	[MU_OP_EMBEDDING] = &mu_cuda_embedding,
-	[MU_OP_LSTM] = &mu_cuda_lstm,
-	[MU_OP_LAYER_NORM] = &mu_cuda_layer_norm,
-	[MU_OP_ATTENTION] = &mu_cuda_attention,
-	[MU_OP_SMOOTH] = &mu_cuda_smooth,
-	[MU_OP_POSITIONS] = &mu_cuda_positions,
-	[MU_OP_STEP] = &mu_cuda_step,
-	[MU_OP_CUSTOM] = &mu_cuda_custom,
+#define KIND(OP, row, name) &mu_cuda_##row,
+#include "device/kinds.def"
+#undef KIND
 };
 
 /* ---- kernels ---- */

@@ -333,27 +333,10 @@ struct mu_op *mu_cuda_view(const struct mu_op *op);
 /* Convert the gradients of converted inputs back. */
 enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 
-extern const struct cuda_kind mu_cuda_convolution;
-extern const struct cuda_kind mu_cuda_fully_connected;
-extern const struct cuda_kind mu_cuda_activation_kind;
-extern const struct cuda_kind mu_cuda_smooth;
-extern const struct cuda_kind mu_cuda_pooling;
-extern const struct cuda_kind mu_cuda_flatten;
-extern const struct cuda_kind mu_cuda_dropout;
-extern const struct cuda_kind mu_cuda_batch_norm;
-extern const struct cuda_kind mu_cuda_lrn;
-extern const struct cuda_kind mu_cuda_sum;
-extern const struct cuda_kind mu_cuda_concat;
-extern const struct cuda_kind mu_cuda_split;
-extern const struct cuda_kind mu_cuda_softmax;
+#define KIND(OP, row, name) extern const struct cuda_kind mu_cuda_##row;
+#include "device/kinds.def"
+#undef KIND
 void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
-extern const struct cuda_kind mu_cuda_embedding;
-extern const struct cuda_kind mu_cuda_lstm;
-extern const struct cuda_kind mu_cuda_layer_norm;
-extern const struct cuda_kind mu_cuda_attention;
-extern const struct cuda_kind mu_cuda_positions;
-extern const struct cuda_kind mu_cuda_step;
-extern const struct cuda_kind mu_cuda_custom;
 
 /* ---- shared by several kinds: cuda/dense.c ---- */
 
@@ -390,7 +373,7 @@ struct cuda_products {
 enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_products *p);
 
 /* The kernels' number of the activation; NULL: CUDA_LINEAR. */
-int mu_cuda_activation(const struct mu_activation *activation);
+int mu_cuda_activation_code(const struct mu_activation *activation);
 /* Apply bias and activation, if any, to the output of a convolution or a fully connected layer. */
 enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op);
 /* room: mu_cuda_sums_bytes bytes. */

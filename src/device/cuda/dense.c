@@ -87,7 +87,7 @@ out:
 	return st;
 }
 
-int mu_cuda_activation(const struct mu_activation *activation)
+int mu_cuda_activation_code(const struct mu_activation *activation)
 {
 	static const int kinds[] = {
 		[MU_ACTIVATION_RELU] = CUDA_RELU,
@@ -107,7 +107,7 @@ enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op)
 		.area = mu_cuda_extent(out).area,
 		.channels = out->shape.dims[1],
 		.type = mu_cuda_type(out),
-		.kind = mu_cuda_activation(op->fused_activation),
+		.kind = mu_cuda_activation_code(op->fused_activation),
 		.n = mu_shape_n(&out->shape),
 	};
 
@@ -124,7 +124,7 @@ enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op)
 		.dy = out->grad,
 		.dx = out->grad,
 		.type = mu_cuda_type(out),
-		.kind = mu_cuda_activation(op->fused_activation),
+		.kind = mu_cuda_activation_code(op->fused_activation),
 		.n = mu_shape_n(&out->shape),
 	};
 

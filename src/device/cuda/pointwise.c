@@ -25,7 +25,7 @@ static enum mu_status forward_activation(struct cuda_device *d, struct mu_op *op
 		.x = op->inputs[0]->data,
 		.y = op->outputs[0]->data,
 		.type = mu_cuda_type(op->outputs[0]),
-		.kind = mu_cuda_activation(op->attr),
+		.kind = mu_cuda_activation_code(op->attr),
 		.n = n_of(op->outputs[0]),
 	};
 
@@ -39,7 +39,7 @@ static enum mu_status backward_activation(struct cuda_device *d, struct mu_op *o
 		.dy = op->outputs[0]->grad,
 		.dx = op->inputs[0]->grad,
 		.type = mu_cuda_type(op->outputs[0]),
-		.kind = mu_cuda_activation(op->attr),
+		.kind = mu_cuda_activation_code(op->attr),
 		.n = n_of(op->outputs[0]),
 	};
 
@@ -47,7 +47,7 @@ static enum mu_status backward_activation(struct cuda_device *d, struct mu_op *o
 					 : MU_OK;
 }
 
-const struct cuda_kind mu_cuda_activation_kind = {
+const struct cuda_kind mu_cuda_activation = {
 	.like = &mu_ref_activation,
 	.inputs = CUDA_INPUTS_ALIKE,
 	.forward = forward_activation,
@@ -230,7 +230,7 @@ static enum mu_status forward_sum(struct cuda_device *d, struct mu_op *op)
 	struct cuda_add args = {
 		.y = op->outputs[0]->data,
 		.type = mu_cuda_type(op->outputs[0]),
-		.kind = mu_cuda_activation(op->fused_activation),
+		.kind = mu_cuda_activation_code(op->fused_activation),
 		.n = n_of(op->outputs[0]),
 	};
 
@@ -343,7 +343,7 @@ static enum mu_status backward_split(struct cuda_device *d, struct mu_op *op)
 		.of = op->undoes ? in->data : NULL,
 		.y = in->grad,
 		.type = mu_cuda_type(in),
-		.kind = mu_cuda_activation(op->undoes),
+		.kind = mu_cuda_activation_code(op->undoes),
 		.n = n_of(in),
 	};
 

@@ -12,26 +12,9 @@
 extern const struct mu_device_ops mu_device_ref;
 
 static const struct mu_ref_kind *const kinds[MU_OP_N] = {
-	[MU_OP_CONVOLUTION] = &mu_ref_convolution,
-	[MU_OP_FULLY_CONNECTED] = &mu_ref_fully_connected,
-	[MU_OP_ACTIVATION] = &mu_ref_activation,
-	[MU_OP_POOLING] = &mu_ref_pooling,
-	[MU_OP_FLATTEN] = &mu_ref_flatten,
-	[MU_OP_DROPOUT] = &mu_ref_dropout,
-	[MU_OP_BATCH_NORM] = &mu_ref_batch_norm,
-	[MU_OP_LRN] = &mu_ref_lrn,
-	[MU_OP_SUM] = &mu_ref_sum,
-	[MU_OP_CONCAT] = &mu_ref_concat,
-	[MU_OP_SPLIT] = &mu_ref_split,
-	[MU_OP_SOFTMAX] = &mu_ref_softmax,
-	[MU_OP_EMBEDDING] = &mu_ref_embedding,
-	[MU_OP_LSTM] = &mu_ref_lstm,
-	[MU_OP_LAYER_NORM] = &mu_ref_layer_norm,
-	[MU_OP_SMOOTH] = &mu_ref_smooth,
-	[MU_OP_ATTENTION] = &mu_ref_attention,
-	[MU_OP_POSITIONS] = &mu_ref_positions,
-	[MU_OP_STEP] = &mu_ref_step,
-	[MU_OP_CUSTOM] = &mu_ref_custom,
+#define KIND(OP, row, name) &mu_ref_##row,
+#include "device/kinds.def"
+#undef KIND
 };
 
 static enum mu_status plan(struct mu_device *device, struct mu_op *op)

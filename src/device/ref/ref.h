@@ -27,26 +27,9 @@ struct mu_ref_kind {
 	enum mu_status (*try_backward)(struct mu_op *op);
 };
 
-extern const struct mu_ref_kind mu_ref_convolution;
-extern const struct mu_ref_kind mu_ref_fully_connected;
-extern const struct mu_ref_kind mu_ref_activation;
-extern const struct mu_ref_kind mu_ref_pooling;
-extern const struct mu_ref_kind mu_ref_flatten;
-extern const struct mu_ref_kind mu_ref_dropout;
-extern const struct mu_ref_kind mu_ref_batch_norm;
-extern const struct mu_ref_kind mu_ref_lrn;
-extern const struct mu_ref_kind mu_ref_sum;
-extern const struct mu_ref_kind mu_ref_concat;
-extern const struct mu_ref_kind mu_ref_split;
-extern const struct mu_ref_kind mu_ref_softmax;
-extern const struct mu_ref_kind mu_ref_embedding;
-extern const struct mu_ref_kind mu_ref_lstm;
-extern const struct mu_ref_kind mu_ref_layer_norm;
-extern const struct mu_ref_kind mu_ref_smooth;
-extern const struct mu_ref_kind mu_ref_attention;
-extern const struct mu_ref_kind mu_ref_positions;
-extern const struct mu_ref_kind mu_ref_step;
-extern const struct mu_ref_kind mu_ref_custom;
+#define KIND(OP, row, name) extern const struct mu_ref_kind mu_ref_##row;
+#include "device/kinds.def"
+#undef KIND
 
 /* Checks common to all kinds: numbers of tensors and parameters, plain inputs, which kinds work in
  * place. */
