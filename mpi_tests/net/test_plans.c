@@ -18,7 +18,7 @@
 #ifdef HAVE_CUDA
 #include "device/cuda/convolution/graph.h"
 #include "../lib/gpus.h"
-#include "net/graph/graph.h"
+#include "net/layers/layer.h"
 #include "zoo_table.h"
 
 enum { BATCH = 64, MAX_SHAPES = 1024, SKIP = 16 };
@@ -81,7 +81,7 @@ static void find_shapes(void)
 		    !CHECK(mu_net_new(&net, &config) == MU_OK))
 			continue;
 		for (int l = 0; l < net->n_layers; l++)
-			if (net->layers[l].kind == MU_OP_CONVOLUTION)
+			if (net->layers[l].kind->op == MU_OP_CONVOLUTION)
 				add_shape(net, &net->layers[l], !network->has_heads);
 		mu_net_free(net);
 	}

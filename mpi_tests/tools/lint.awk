@@ -127,7 +127,7 @@ function check_private_include(header, dir, parts)
 	else if (FILENAME_NOW ~ /^mpi_tests\/unit\// && header == "conf/rules.h") # a test of each row
 		return
 	else if (FILENAME_NOW ~ /^mpi_tests\/(net\/test_plans|gpu\/attention_plans)\.c$/ &&
-		 header ~ /^(device\/cuda|net\/graph)\//) # no GPU
+		 header ~ /^(device\/cuda|net\/layers)\//) # no GPU
 		return
 	else if (FILENAME_NOW ~ /^mpi_tests\/(net|gpu|kernels|train)\// && header ~ /^(device\/op|net\/plan)\.h$/)
 		return

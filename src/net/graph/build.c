@@ -8,6 +8,8 @@
 
 #include <muster/base.h>
 
+#include "net/layers/layer.h"
+
 /* Store the first error; later calls do nothing. */
 int mu_net_fail(struct mu_net *net, const char *format, ...)
 {
@@ -52,31 +54,33 @@ static int add_tensor(struct mu_net *net, const struct mu_shape *shape, int prod
 	return net->n_tensors++;
 }
 
-/* Number of layers of this user-defined kind so far. */
-static int count_custom(const struct mu_net *net, const char *kind)
+/* Number of layers so far that name themselves so. */
+static int count_titles(const struct mu_net *net, const char *title)
 {
 	int n = 0;
 
-	for (int l = 0; l < net->n_layers; l++)
-		if (net->layers[l].kind == MU_OP_CUSTOM && net->layers[l].attr)
-			n += strcmp(((const struct mu_custom *)net->layers[l].attr)->ops->name,
-				    kind) == 0;
+	for (int l = 0; l < net->n_layers; l++) {
+		const struct net_layer *layer = &net->layers[l];
+
+		if (mu_layer_has(layer->kind, MU_LAYER_NAMES_ITSELF) && layer->attr)
+			n += strcmp(layer->kind->title(layer->attr), title) == 0;
+	}
 	return n;
 }
 
 static char *layer_name(struct mu_net *net, const struct net_spec *spec)
 {
 	char text[192];
-	const char *kind;
+	const char *title;
 
 	if (spec->name) {
 		snprintf(text, sizeof text, "%s%s", net->prefix, spec->name);
-	} else if (spec->kind == MU_OP_CUSTOM) {
-		kind = ((const struct mu_custom *)spec->attr)->ops->name;
-		snprintf(text, sizeof text, "%s%d", kind, count_custom(net, kind));
+	} else if (mu_layer_has(spec->kind, MU_LAYER_NAMES_ITSELF)) {
+		title = spec->kind->title(spec->attr);
+		snprintf(text, sizeof text, "%s%d", title, count_titles(net, title));
 	} else {
-		snprintf(text, sizeof text, "%s%d", mu_op_kind_name(spec->kind),
-			 net->named[spec->kind]++);
+		snprintf(text, sizeof text, "%s%d", mu_op_kind_name(spec->kind->op),
+			 net->named[spec->kind->op]++);
 	}
 	return strdup(text);
 }
@@ -238,7 +242,8 @@ static enum mu_status check_complete(const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
 
-	if (net->n_layers == 0 || net->layers[net->n_layers - 1].kind != MU_OP_SOFTMAX)
+	if (net->n_layers == 0 ||
+	    !mu_layer_has(net->layers[net->n_layers - 1].kind, MU_LAYER_IS_LOSS))
 		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be softmax",
 			net->config.network);
 	MU_TRY(check_names(net));

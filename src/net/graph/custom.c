@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A user's layer in a net: the layer defines its shapes, the net keeps a copy of its attributes. */
-#include "graph.h"
+#include "net/layers/layer.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ int mu_net_custom(struct mu_net *net, int n, const int *ins, const struct mu_cus
 	if (find_shapes(net, ins, custom, &layer) != 0)
 		return -1;
 	layer.output.shape.dims[0] = 0;
-	t = mu_net_add(net, &(struct net_spec){MU_OP_CUSTOM, name, custom, sizeof *custom, n, ins,
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_custom, name, custom, sizeof *custom, n, ins,
 					       layer.output.shape});
 	if (t < 0)
 		return -1;

@@ -8,14 +8,6 @@
 
 #include "device/op.h"
 
-/* A kind of layer, as plans see it. A member that is not set is right, but costs memory. */
-struct net_traits {
-	bool input_unused;  /* backward does not read the input's values */
-	bool output_unused; /* backward does not read the output's values */
-	bool stepwise;      /* computes each step of a sequence from that step alone */
-};
-const struct net_traits *mu_net_traits(enum mu_op_kind kind); /* traits.c */
-
 enum { NET_GROUP = 32 }; /* bytes of a group's name, terminator included */
 
 #define NET_MAX_PARAMS (2 * MU_MAX_PARAMS)
@@ -30,8 +22,10 @@ struct net_param {
 	bool tied; /* it is the weight of an embedding, of the same name */
 };
 
+struct mu_layer_kind; /* net/layers/layer.h */
+
 struct net_layer {
-	enum mu_op_kind kind;
+	const struct mu_layer_kind *kind;
 	char *name;
 	char group[NET_GROUP]; /* "": group of the layer before */
 	void *attr;            /* copy of the caller's struct; NULL for kinds without */
@@ -66,7 +60,7 @@ struct mu_net {
 
 /* build.c: add a layer with one output; copies attr and inputs. Returns the output tensor or -1. */
 struct net_spec {
-	enum mu_op_kind kind;
+	const struct mu_layer_kind *kind;
 	const char *name;
 	const void *attr;
 	size_t attr_nbytes;
@@ -81,8 +75,7 @@ enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct m
 bool mu_net_can_read(struct mu_net *net, int in);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* src/net/graph/count.c: multiply-adds of forward of one sample; 0 except for convolutions, fully
- * connected layers, LSTMs and attention. */
+/* count.c: multiply-adds of forward of one sample. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);
 
 /* src/net/plan/rewrite.c: make the graph cheaper without changing its results; then give every

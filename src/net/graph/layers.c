@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public layer calls: each checks the shape of its input, infers the shape of its output, and
  * names its parameters. */
-#include "graph.h"
+#include "net/layers/layer.h"
 
 #include <muster/base.h>
 
@@ -50,7 +50,7 @@ static size_t window(size_t size, int kernel, int stride, int pad, bool ceil)
 /* A layer whose shapes are being checked. */
 struct place {
 	struct mu_net *net;
-	enum mu_op_kind kind;
+	const struct mu_layer_kind *kind;
 	const char *name; /* NULL: automatic */
 	const struct mu_shape *in;
 };
@@ -58,12 +58,12 @@ struct place {
 /* "convolution stage1_unit1_conv1" */
 static const char *place_text(const struct place *at, char *text, size_t nbytes)
 {
-	const char *kind = mu_op_kind_name(at->kind);
+	const char *kind = mu_op_kind_name(at->kind->op);
 
 	if (at->name)
 		snprintf(text, nbytes, "%s %s%s", kind, at->net->prefix, at->name);
 	else
-		snprintf(text, nbytes, "%s%d", kind, at->net->named[at->kind]);
+		snprintf(text, nbytes, "%s%d", kind, at->net->named[at->kind->op]);
 	return text;
 }
 
@@ -110,7 +110,7 @@ int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *
 	struct mu_convolution a = attr ? *attr : (struct mu_convolution){0};
 	const struct mu_shape *s;
 	struct mu_shape out, weight;
-	struct place at = {net, MU_OP_CONVOLUTION, name, NULL};
+	struct place at = {net, &mu_layer_convolution, name, NULL};
 	char layer[160];
 	int t, reach[2];
 
@@ -137,7 +137,7 @@ int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *
 		return mu_net_fail(
 			net, "%s: %zu channels and %d filters cannot be cut into %d groups",
 			place_text(&at, layer, sizeof layer), s->dims[1], a.filters, a.groups);
-	t = mu_net_add(net, &(struct net_spec){MU_OP_CONVOLUTION, name, &a, sizeof a, 1, &in, out});
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_convolution, name, &a, sizeof a, 1, &in, out});
 	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
 		return -1;
 	if (!a.no_bias && mu_net_add_param(net, "bias", vector((size_t)a.filters), 0) != MU_OK)
@@ -158,7 +158,7 @@ int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_con
 				   attr->units);
 	out = (struct mu_shape){2, {0, (size_t)attr->units}};
 	weight = (struct mu_shape){2, {(size_t)attr->units, features(shape_of(net, in))}};
-	t = mu_net_add(net, &(struct net_spec){MU_OP_FULLY_CONNECTED, name, attr, sizeof *attr, 1,
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_fully_connected, name, attr, sizeof *attr, 1,
 					       &in, out});
 	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
 		return -1;
@@ -176,8 +176,8 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 		return -1;
 	if ((unsigned)kind > MU_ACTIVATION_SILU)
 		return mu_net_fail(net, "activation: there is no kind %d", (int)kind);
-	return mu_net_add(net, &(struct net_spec){mu_activation_is_smooth(kind) ? MU_OP_SMOOTH
-										: MU_OP_ACTIVATION,
+	return mu_net_add(net, &(struct net_spec){mu_activation_is_smooth(kind) ? &mu_layer_smooth
+										: &mu_layer_activation,
 						  name, &a, sizeof a, 1, &in, *shape_of(net, in)});
 }
 
@@ -196,7 +196,7 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 	struct mu_pooling a = attr ? *attr : (struct mu_pooling){0};
 	const struct mu_shape *s;
 	struct mu_shape out;
-	struct place at = {net, MU_OP_POOLING, name, NULL};
+	struct place at = {net, &mu_layer_pooling, name, NULL};
 	char layer[160];
 
 	if (!described(net, in, attr))
@@ -225,7 +225,7 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 				   "kernel larger than the padding is needed, and with ceil than "
 				   "what the stride leaves out",
 				   place_text(&at, layer, sizeof layer), a.kernel[0], a.kernel[1]);
-	return mu_net_add(net, &(struct net_spec){MU_OP_POOLING, name, &a, sizeof a, 1, &in, out});
+	return mu_net_add(net, &(struct net_spec){&mu_layer_pooling, name, &a, sizeof a, 1, &in, out});
 }
 
 int mu_net_flatten(struct mu_net *net, int in, const char *name)
@@ -235,7 +235,7 @@ int mu_net_flatten(struct mu_net *net, int in, const char *name)
 	if (!mu_net_can_read(net, in))
 		return -1;
 	out = (struct mu_shape){2, {0, features(shape_of(net, in))}};
-	return mu_net_add(net, &(struct net_spec){MU_OP_FLATTEN, name, NULL, 0, 1, &in, out});
+	return mu_net_add(net, &(struct net_spec){&mu_layer_flatten, name, NULL, 0, 1, &in, out});
 }
 
 int mu_net_dropout(struct mu_net *net, int in, float p, const char *name)
@@ -246,7 +246,7 @@ int mu_net_dropout(struct mu_net *net, int in, float p, const char *name)
 		return -1;
 	if (!(p >= 0 && p < 1))
 		return mu_net_fail(net, "dropout: probability %g is not in [0, 1)", (double)p);
-	return mu_net_add(net, &(struct net_spec){MU_OP_DROPOUT, name, &a, sizeof a, 1, &in,
+	return mu_net_add(net, &(struct net_spec){&mu_layer_dropout, name, &a, sizeof a, 1, &in,
 						  *shape_of(net, in)});
 }
 
@@ -264,7 +264,7 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 			net, "batch-norm: eps %g must be above 0 and momentum %g between 0 and 1",
 			(double)a.eps, (double)a.momentum);
 	c = vector(shape_of(net, in)->dims[1]);
-	t = mu_net_add(net, &(struct net_spec){MU_OP_BATCH_NORM, name, &a, sizeof a, 1, &in,
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_batch_norm, name, &a, sizeof a, 1, &in,
 					       *shape_of(net, in)});
 	if (t < 0 || mu_net_add_param(net, "gamma", c, 0) != MU_OK ||
 	    mu_net_add_param(net, "beta", c, 0) != MU_OK ||
@@ -282,12 +282,12 @@ int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char
 		return -1;
 	s = shape_of(net, in);
 	if (s->ndims != 4)
-		return need_image(&(struct place){net, MU_OP_LRN, name, s});
+		return need_image(&(struct place){net, &mu_layer_lrn, name, s});
 	if (attr->size < 1 || attr->size % 2 == 0 || !(attr->k > 0) || !(attr->alpha >= 0))
 		return mu_net_fail(
 			net, "LRN: size %d must be odd, k %g above 0 and alpha %g not below 0",
 			attr->size, (double)attr->k, (double)attr->alpha);
-	return mu_net_add(net, &(struct net_spec){MU_OP_LRN, name, attr, sizeof *attr, 1, &in, *s});
+	return mu_net_add(net, &(struct net_spec){&mu_layer_lrn, name, attr, sizeof *attr, 1, &in, *s});
 }
 
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
@@ -299,7 +299,7 @@ int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
 			return -1;
 		if (!mu_shape_equal(shape_of(net, ins[0]), shape_of(net, ins[i])))
 			return mu_net_fail(net, "%s needs inputs of one shape, not %s and %s",
-					   place_text(&(struct place){net, MU_OP_SUM, name, NULL},
+					   place_text(&(struct place){net, &mu_layer_sum, name, NULL},
 						      layer, sizeof layer),
 					   mu_shape_text(shape_of(net, ins[0]), a, sizeof a),
 					   mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
@@ -307,7 +307,7 @@ int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)
 	if (n < 2)
 		return mu_net_fail(net, "sum needs at least two inputs, not %d", n);
 	return mu_net_add(
-		net, &(struct net_spec){MU_OP_SUM, name, NULL, 0, n, ins, *shape_of(net, ins[0])});
+		net, &(struct net_spec){&mu_layer_sum, name, NULL, 0, n, ins, *shape_of(net, ins[0])});
 }
 
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
@@ -331,7 +331,7 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 				net,
 				"%s needs inputs that differ in channels only, not %s "
 				"and %s",
-				place_text(&(struct place){net, MU_OP_CONCAT, name, NULL}, layer,
+				place_text(&(struct place){net, &mu_layer_concat, name, NULL}, layer,
 					   sizeof layer),
 				mu_shape_text(&out, a, sizeof a),
 				mu_shape_text(shape_of(net, ins[i]), b, sizeof b));
@@ -339,7 +339,7 @@ int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name)
 	}
 	if (n < 2)
 		return mu_net_fail(net, "concat needs at least two inputs, not %d", n);
-	return mu_net_add(net, &(struct net_spec){MU_OP_CONCAT, name, NULL, 0, n, ins, out});
+	return mu_net_add(net, &(struct net_spec){&mu_layer_concat, name, NULL, 0, n, ins, out});
 }
 
 void mu_net_softmax(struct mu_net *net, int in, const char *name)
@@ -352,11 +352,11 @@ void mu_net_softmax(struct mu_net *net, int in, const char *name)
 	s = shape_of(net, in);
 	if ((s->ndims != 2 && s->ndims != 4) || s->dims[1] != net->config.classes) {
 		mu_net_fail(net, "%s needs an input (n, %zu) or (n, %zu, h, w), not %s",
-			    place_text(&(struct place){net, MU_OP_SOFTMAX, name, s}, layer,
+			    place_text(&(struct place){net, &mu_layer_softmax, name, s}, layer,
 				       sizeof layer),
 			    net->config.classes, net->config.classes,
 			    mu_shape_text(s, shape, sizeof shape));
 		return;
 	}
-	mu_net_add(net, &(struct net_spec){MU_OP_SOFTMAX, name, NULL, 0, 1, &in, *s});
+	mu_net_add(net, &(struct net_spec){&mu_layer_softmax, name, NULL, 0, 1, &in, *s});
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of sequences: shapes and parameters. See struct mu_embedding and struct mu_lstm. */
-#include "graph.h"
+#include "net/layers/layer.h"
 
 #include <muster/base.h>
 
@@ -46,7 +46,7 @@ int mu_net_embedding(struct mu_net *net, int in, const struct mu_embedding *attr
 	out = *s;
 	out.dims[1] = (size_t)attr->units;
 	weight = (struct mu_shape){2, {(size_t)attr->inputs, (size_t)attr->units}};
-	t = mu_net_add(net, &(struct net_spec){MU_OP_EMBEDDING, name, attr, sizeof *attr, 1, &in,
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_embedding, name, attr, sizeof *attr, 1, &in,
 					       out});
 	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
 		return -1;
@@ -71,7 +71,7 @@ int mu_net_lstm(struct mu_net *net, int in, const struct mu_lstm *attr, const ch
 	from_input = (struct mu_shape){2, {4 * units, s->dims[1]}};
 	from_before = (struct mu_shape){2, {4 * units, units}};
 	bias = (struct mu_shape){1, {4 * units}};
-	t = mu_net_add(net, &(struct net_spec){MU_OP_LSTM, name, attr, sizeof *attr, 1, &in, out});
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_lstm, name, attr, sizeof *attr, 1, &in, out});
 	if (t < 0 || mu_net_add_param(net, "i2h_weight", from_input, 0) != MU_OK ||
 	    mu_net_add_param(net, "i2h_bias", bias, 0) != MU_OK ||
 	    mu_net_add_param(net, "h2h_weight", from_before, 0) != MU_OK ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of transformers: shapes and parameters. See device.h for each. */
-#include "graph.h"
+#include "net/layers/layer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ int mu_net_layer_norm(struct mu_net *net, int in, const struct mu_layer_norm *at
 		return mu_net_fail(net, "%s: eps %g; it must be above 0", layer,
 				   (double)attr->eps);
 	channels = (struct mu_shape){1, {s->dims[1]}};
-	t = mu_net_add(net, &(struct net_spec){MU_OP_LAYER_NORM, name, attr, sizeof *attr, 1, &in,
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_layer_norm, name, attr, sizeof *attr, 1, &in,
 					       *s});
 	if (t < 0 || mu_net_add_param(net, "gamma", channels, 0) != MU_OK ||
 	    (!attr->rms && mu_net_add_param(net, "beta", channels, 0) != MU_OK))
@@ -83,14 +83,14 @@ int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr
 	sizes = mu_attention_sizes(attr, s);
 	out = *s;
 	out.dims[1] = sizes.heads * sizes.d;
-	return mu_net_add(net, &(struct net_spec){MU_OP_ATTENTION, name, attr, sizeof *attr, 1, &in,
+	return mu_net_add(net, &(struct net_spec){&mu_layer_attention, name, attr, sizeof *attr, 1, &in,
 						  out});
 }
 
 int mu_net_heads(const struct mu_net *net)
 {
 	for (int i = 0; i < net->n_layers; i++)
-		if (net->layers[i].kind == MU_OP_ATTENTION)
+		if (net->layers[i].kind == &mu_layer_attention)
 			return ((const struct mu_attention *)net->layers[i].attr)->heads;
 	return 0;
 }
@@ -113,7 +113,7 @@ int mu_net_positions(struct mu_net *net, int in, const struct mu_positions *attr
 	weight = (struct mu_shape){
 		2, {attr->most_steps ? (size_t)attr->most_steps : out.dims[2], s->dims[1]}};
 	token = (struct mu_shape){1, {s->dims[1]}};
-	t = mu_net_add(net, &(struct net_spec){MU_OP_POSITIONS, name, attr, sizeof *attr, 1, &in,
+	t = mu_net_add(net, &(struct net_spec){&mu_layer_positions, name, attr, sizeof *attr, 1, &in,
 					       out});
 	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK ||
 	    (attr->token && mu_net_add_param(net, "token", token, 0) != MU_OK))
@@ -135,14 +135,14 @@ int mu_net_step(struct mu_net *net, int in, int step, const char *name)
 				   s->dims[3]);
 	out = (struct mu_shape){2, {0, s->dims[1]}};
 	return mu_net_add(net,
-			  &(struct net_spec){MU_OP_STEP, name, &attr, sizeof attr, 1, &in, out});
+			  &(struct net_spec){&mu_layer_step, name, &attr, sizeof attr, 1, &in, out});
 }
 
 /* The weight of an embedding with this name; NULL: there is none. */
 static const struct net_param *find_table(const struct mu_net *net, const char *weight)
 {
 	for (int l = 0; l + 1 < net->n_layers; l++)
-		if (net->layers[l].kind == MU_OP_EMBEDDING &&
+		if (mu_layer_has(net->layers[l].kind, MU_LAYER_HAS_TABLE) &&
 		    strcmp(net->layers[l].params[0].name, weight) == 0)
 			return &net->layers[l].params[0];
 	return NULL;
@@ -158,8 +158,7 @@ void mu_net_tie(struct mu_net *net, const char *weight)
 	if (net->st != MU_OK)
 		return;
 	table = find_table(net, weight);
-	if (!last || !table ||
-	    (last->kind != MU_OP_CONVOLUTION && last->kind != MU_OP_FULLY_CONNECTED) ||
+	if (!last || !table || !mu_layer_has(last->kind, MU_LAYER_MAY_SHARE) ||
 	    last->params[0].shape.dims[0] != table->shape.dims[0] ||
 	    mu_shape_n(&last->params[0].shape) != mu_shape_n(&table->shape)) {
 		mu_net_fail(net,

@@ -97,21 +97,21 @@ static void keep(struct layout *m, size_t b, long time)
 
 bool mu_plan_reads_input(const struct mu_op *op, int i)
 {
-	const bool added = op->kind == MU_OP_BATCH_NORM && i > 0; /* to the result */
+	const bool added = mu_op_has(op, MU_LAYER_ABSORBS_ADDEND) && i > 0; /* to the result */
 
-	return (op->undoes && !op->joined) || (!mu_net_traits(op->kind)->input_unused && !added);
+	return (op->undoes && !op->joined) || (!mu_op_has(op, MU_LAYER_INPUT_UNUSED) && !added);
 }
 
 bool mu_plan_has_activation_to_undo(const struct mu_op *op)
 {
-	return op->fused_activation && (op->kind != MU_OP_BATCH_NORM || op->n_inputs > 1);
+	return op->fused_activation && (!mu_op_has(op, MU_LAYER_ABSORBS_RELU) || op->n_inputs > 1);
 }
 
 bool mu_plan_reads_output(const struct mu_op *op)
 {
 	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
 
-	return undoes || !mu_net_traits(op->kind)->output_unused;
+	return undoes || !mu_op_has(op, MU_LAYER_OUTPUT_UNUSED);
 }
 
 /* Buffers merge: users of gradient buffer `from` use `to`. */
@@ -136,7 +136,7 @@ static void share_gradients(struct layout *m, const struct mu_op *op)
 /* Of an output. Nobody has a gradient of the predictions. */
 static size_t gradient_bytes(const struct mu_op *op, int o)
 {
-	return op->kind == MU_OP_SOFTMAX ? 0 : op->outputs[o]->nbytes;
+	return mu_op_has(op, MU_LAYER_IS_LOSS) ? 0 : op->outputs[o]->nbytes;
 }
 
 static void assign_buffers(struct layout *m)
@@ -157,8 +157,8 @@ static void assign_buffers(struct layout *m)
 
 		for (int o = 0; o < op->n_outputs; o++) {
 			size_t t = tensor_number(plan, op->outputs[o]);
-			bool alias_grad = op->in_place && op->kind == MU_OP_ACTIVATION;
-			bool over = op->in_place && op->kind == MU_OP_SOFTMAX;
+			bool alias_grad = op->in_place && mu_op_has(op, MU_LAYER_IS_ACTIVATION);
+			bool over = op->in_place && mu_op_has(op, MU_LAYER_IS_LOSS);
 
 			m->data[t] =
 				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);

@@ -5,17 +5,6 @@
 
 #include <muster/base.h>
 
-/* Does the layer process every step independently? */
-static bool is_stepwise(const struct net_layer *layer)
-{
-	const struct mu_convolution *a = layer->attr;
-
-	if (layer->kind == MU_OP_CONVOLUTION)
-		return a->kernel[0] == 1 && a->stride[0] <= 1 && a->pad[0] == 0 &&
-		       a->kernel[1] == 1 && a->pad[1] == 0;
-	return mu_net_traits(layer->kind)->stepwise;
-}
-
 enum mu_status mu_net_check_blocks(const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
@@ -24,14 +13,16 @@ enum mu_status mu_net_check_blocks(const struct mu_net *net)
 
 	for (int i = 0; i < net->n_layers; i++) {
 		const struct net_layer *layer = &net->layers[i];
+		const struct mu_layer_kind *kind = layer->kind;
 
-		if (layer->kind == MU_OP_LSTM)
+		if (kind->state)
 			recurs = true;
-		else if (!is_stepwise(layer))
+		else if (!(kind->traits & MU_LAYER_STEPWISE) &&
+			 !(kind->is_stepwise && kind->is_stepwise(layer->attr)))
 			MU_FAIL(MU_ERR_USAGE,
 				"network %s cannot work on blocks of steps: layer %s (%s) needs "
 				"all of them",
-				net->config.network, layer->name, mu_op_kind_name(layer->kind));
+				net->config.network, layer->name, mu_op_kind_name(layer->kind->op));
 	}
 	if (!recurs || in->dims[1] != 1 || in->dims[3] != 1)
 		MU_FAIL(MU_ERR_USAGE,
@@ -47,9 +38,9 @@ out:
 /* Floats of an operation's state; 0 if it has none. */
 static size_t state_of(const struct mu_op *op)
 {
-	const struct mu_shape *out = &op->outputs[0]->shape;
+	const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
 
-	return op->kind == MU_OP_LSTM ? 2 * out->dims[0] * out->dims[1] : 0;
+	return kind->state ? kind->state(&op->outputs[0]->shape) : 0;
 }
 
 static enum mu_status alloc_state(struct mu_plan *plan, float **out, size_t n)

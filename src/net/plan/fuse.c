@@ -19,15 +19,8 @@ static bool can_fuse_activation(const struct mu_op *op, const struct mu_activati
 {
 	if (op->fused_activation)
 		return false;
-	if (op->kind == MU_OP_BATCH_NORM)
-		return activation->kind == MU_ACTIVATION_RELU;
-	return op->kind == MU_OP_CONVOLUTION || op->kind == MU_OP_FULLY_CONNECTED ||
-	       op->kind == MU_OP_SUM;
-}
-
-static bool may_be_overwritten(enum mu_op_kind kind)
-{
-	return kind == MU_OP_POOLING || kind == MU_OP_BATCH_NORM || kind == MU_OP_CONCAT;
+	return mu_op_has(op, MU_LAYER_ABSORBS_ACTIVATION) ||
+	       (mu_op_has(op, MU_LAYER_ABSORBS_RELU) && activation->kind == MU_ACTIVATION_RELU);
 }
 
 /* The operation that writes tensor t, or NULL. */
@@ -60,7 +53,7 @@ static enum mu_status add_operation(struct mu_plan *plan, int l)
 	plan->links[plan->n_ops] = links;
 	plan->n_ops++;
 	*op = (struct mu_op){
-		.kind = layer->kind,
+		.kind = layer->kind->op,
 		.name = layer->name,
 		.index = l,
 		.attr = layer->attr,
@@ -90,35 +83,35 @@ static bool writes_gradient(const struct mu_op *op)
 {
 	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
 
-	return undoes || op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_LSTM ||
-	       op->kind == MU_OP_CUSTOM;
+	return undoes || mu_op_has(op, MU_LAYER_OVERWRITES_GRAD);
 }
 
 /* After all operations before it are complete. A batch-norm undoes its own ReLU at no cost. */
 static void join(struct mu_plan *plan, struct mu_op *op)
 {
 	struct mu_op *before = producer(plan, op->inputs[0]);
+	const bool loss = mu_op_has(op, MU_LAYER_IS_LOSS);
 
-	if (op->kind == MU_OP_BATCH_NORM && before)
+	if (before && mu_op_has(op, MU_LAYER_WANTS_SUMS))
 		before->feeds_norm = true;
-	if (op->kind == MU_OP_SPLIT) {
+	if (mu_op_has(op, MU_LAYER_IS_PASSAGE)) {
 		op->in_place = true;
 		if (before && mu_plan_has_activation_to_undo(before) &&
 		    before->fused_activation->kind == MU_ACTIVATION_RELU) {
 			op->undoes = before->fused_activation;
 			before->undone = true;
-			if (before->kind == MU_OP_BATCH_NORM && op->n_outputs == 2)
+			if (mu_op_has(before, MU_LAYER_ABSORBS_ADDEND) && op->n_outputs == 2)
 				before->branches = op->outputs;
 		}
 	}
 	/* A large vocabulary: neither its predictions nor their gradient take memory of their own.
 	 * Another part of the net may want them at any time. */
-	if (op->kind == MU_OP_SOFTMAX && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
+	if (loss && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
 		op->in_place = !plan->part && before && !before->in_place &&
 			       !before->shared_grads && !mu_plan_reads_output(before);
-	if (op->kind == MU_OP_SOFTMAX && op->in_place)
+	if (loss && op->in_place)
 		before->feeds_softmax = true;
-	if (op->kind != MU_OP_SUM)
+	if (!mu_op_has(op, MU_LAYER_IS_ADDITION))
 		return;
 	op->in_place = before && !before->in_place && !mu_plan_reads_output(before);
 	for (int i = 0; i < op->n_inputs && i < 32; i++) {
@@ -133,8 +126,9 @@ static struct mu_op *norm_for(const struct mu_plan *plan, const struct net_layer
 {
 	struct mu_op *last = plan->n_ops > 0 ? &plan->ops[plan->n_ops - 1] : NULL;
 
-	if (!plan->device->ops->norms_add || sum->kind != MU_OP_SUM || sum->n_inputs != 2 ||
-	    !last || last->kind != MU_OP_BATCH_NORM || last->n_inputs > 1 || last->fused_activation)
+	if (!plan->device->ops->norms_add || !mu_layer_has(sum->kind, MU_LAYER_IS_ADDITION) ||
+	    sum->n_inputs != 2 || !last || !mu_op_has(last, MU_LAYER_ABSORBS_ADDEND) ||
+	    last->n_inputs > 1 || last->fused_activation)
 		return NULL;
 	for (int i = 0; i < 2; i++)
 		if (last->outputs[0] == &plan->tensors[sum->inputs[i]])
@@ -203,7 +197,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 		const struct net_layer *layer = &net->layers[l];
 		struct mu_op *before = producer(plan, &plan->tensors[layer->inputs[0]]);
 		struct mu_op *norm = norm_for(plan, layer);
-		bool activation = layer->kind == MU_OP_ACTIVATION;
+		bool activation = mu_layer_has(layer->kind, MU_LAYER_IS_ACTIVATION);
 
 		if (activation && before && can_fuse_activation(before, layer->attr)) {
 			before->fused_activation = layer->attr;
@@ -216,7 +210,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 		}
 		MU_TRY(add_operation(plan, l));
 		plan->ops[plan->n_ops - 1].in_place =
-			activation && before && may_be_overwritten(before->kind);
+			activation && before && mu_op_has(before, MU_LAYER_LENDS_OUTPUT);
 		join(plan, &plan->ops[plan->n_ops - 1]);
 	}
 	mark_gradients(plan);

@@ -37,8 +37,8 @@ static double bytes_of_gradients(const struct mu_op *op)
 	for (int i = 0; i < op->n_inputs; i++)
 		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
 			sum += bytes_of(&op->inputs[i], 1);
-	/* A softmax starts with the loss; a sum may have no work. */
-	if (op->kind != MU_OP_SOFTMAX && (op->kind != MU_OP_SUM || sum > 0))
+	/* A loss starts with labels; a sum may have no work. */
+	if (!mu_op_has(op, MU_LAYER_IS_LOSS) && (sum > 0 || !mu_op_has(op, MU_LAYER_IS_ADDITION)))
 		sum += bytes_of(op->outputs, op->n_outputs);
 	return sum;
 }
@@ -62,7 +62,7 @@ void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_co
 
 	*forward = (struct mu_layer_cost){
 		.flops = 2 * macs, .sample_bytes = inputs + outputs, .call_bytes = params};
-	if (op->kind == MU_OP_SPLIT) /* its outputs alias its input */
+	if (mu_op_has(op, MU_LAYER_IS_PASSAGE)) /* its outputs alias its input */
 		forward->sample_bytes = 0;
 	*backward = (struct mu_layer_cost){
 		.flops = 2 * macs * (1 + op->inputs[0]->needs_grad),
@@ -81,7 +81,7 @@ enum mu_convolution_algorithm mu_plan_convolution(const struct mu_plan *plan, si
 {
 	const struct mu_op *op = &plan->ops[l];
 
-	return op->kind == MU_OP_CONVOLUTION ? op->algorithms[phase] : MU_CONVOLUTION_AUTO;
+	return mu_op_has(op, MU_LAYER_HAS_ALGORITHMS) ? op->algorithms[phase] : MU_CONVOLUTION_AUTO;
 }
 
 static const char *name_of(const struct mu_op *op, enum mu_convolution_phase phase)
@@ -94,7 +94,7 @@ const char *mu_plan_layer_algorithm(const struct mu_plan *plan, size_t l, bool b
 {
 	const struct mu_op *op = &plan->ops[l];
 
-	if (op->kind != MU_OP_CONVOLUTION || op->algorithms[0] == MU_CONVOLUTION_AUTO)
+	if (mu_plan_convolution(plan, l, MU_CONVOLUTION_FORWARD) == MU_CONVOLUTION_AUTO)
 		snprintf(text, nbytes, "%s", "");
 	else if (!backward)
 		snprintf(text, nbytes, "%s%s", name_of(op, MU_CONVOLUTION_FORWARD),

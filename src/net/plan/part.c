@@ -41,7 +41,7 @@ bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t)
 
 bool mu_plan_has_end(const struct mu_plan *plan)
 {
-	return plan->ops[plan->n_ops - 1].kind == MU_OP_SOFTMAX;
+	return mu_op_has(&plan->ops[plan->n_ops - 1], MU_LAYER_IS_LOSS);
 }
 
 /* ---- creating a part ---- */
@@ -124,7 +124,7 @@ enum mu_status mu_plan_cut(struct mu_plan *plan)
 			if (maker(plan, op->inputs[k]) < plan->n_ops)
 				continue;
 			MU_TRY(receive(plan, op->inputs[k]));
-			if (k == 0 && op->kind != MU_OP_SPLIT)
+			if (k == 0 && !mu_op_has(op, MU_LAYER_IS_PASSAGE))
 				op->in_place = false;
 		}
 	}

@@ -7,11 +7,10 @@
 static enum mu_status check(const struct mu_plan *plan, const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_attention *a = op->attr;
+	const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
 	const bool of_steps = op->outputs[0]->shape.ndims == 4;
-	const bool usual = mu_net_traits(op->kind)->stepwise || op->kind == MU_OP_CONVOLUTION ||
-			   (op->kind == MU_OP_POSITIONS && op->n_params == 1) ||
-			   (op->kind == MU_OP_ATTENTION && a->causal);
+	const bool usual =
+		kind->traits & MU_LAYER_STEPWISE || (kind->can_remember && kind->can_remember(op));
 
 	if (!usual || !of_steps || plan->phase != MU_PHASE_INFER || !plan->device->ops->remembers)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
@@ -21,14 +20,7 @@ out:
 	return st;
 }
 
-static size_t rows_of(const struct mu_op *op, size_t most)
-{
-	const struct mu_attention_sizes s = mu_attention_sizes(op->attr, &op->inputs[0]->shape);
-
-	return most * (s.n * 2 * s.kv * s.d + 2);
-}
-
-/* rows: of the attentions, in order; NULL: new ones. */
+/* rows: of the operations that have some, in order; NULL: new ones. */
 static enum mu_status remember(struct mu_plan *plan, size_t most, float *const *rows)
 {
 	enum mu_status st = MU_OK;
@@ -39,14 +31,16 @@ static enum mu_status remember(struct mu_plan *plan, size_t most, float *const *
 	plan->shares_past = rows != NULL;
 	for (size_t i = 0, n = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
+		const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
+		const size_t size = kind->past ? kind->past(op, most) : 0;
 		struct mu_past *past = &plan->pasts[i];
 
 		past->most = most;
-		if (op->kind == MU_OP_ATTENTION && rows)
+		if (size > 0 && rows)
 			past->rows = rows[n++];
-		else if (op->kind == MU_OP_ATTENTION)
-			MU_TRY(MU_ALLOC(past->rows, rows_of(op, most), "past steps"));
-		if (op->kind == MU_OP_ATTENTION || op->kind == MU_OP_POSITIONS)
+		else if (size > 0)
+			MU_TRY(MU_ALLOC(past->rows, size, "past steps"));
+		if (kind->past)
 			op->past = past;
 	}
 out:

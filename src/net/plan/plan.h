@@ -3,7 +3,7 @@
 #ifndef NET_PLAN_H
 #define NET_PLAN_H
 
-#include "net/graph/graph.h"
+#include "net/layers/layer.h"
 #include "net/plan.h"
 
 /* Slice k of the flat arrays is parameter `param` (as net_layer counts) of operation `op`. */

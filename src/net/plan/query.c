@@ -88,7 +88,7 @@ void mu_plan_convolutions(const struct mu_plan *plan, struct mu_plan_convolution
 		const struct mu_op *op = &plan->ops[i];
 		bool train = plan->phase == MU_PHASE_TRAIN;
 
-		if (op->kind != MU_OP_CONVOLUTION)
+		if (!mu_op_has(op, MU_LAYER_HAS_ALGORITHMS))
 			continue;
 		counts->n[MU_CONVOLUTION_FORWARD]++;
 		counts->n[MU_CONVOLUTION_DATA] += op->inputs[0]->needs_grad;

@@ -34,7 +34,7 @@ static size_t source(const struct mu_plan *plan, const struct mu_tensor *t)
 {
 	size_t i = producer(plan, t);
 
-	while (i != MU_PLAN_NONE && plan->ops[i].kind == MU_OP_SPLIT)
+	while (i != MU_PLAN_NONE && mu_op_has(&plan->ops[i], MU_LAYER_IS_PASSAGE))
 		i = producer(plan, plan->ops[i].inputs[0]);
 	return i;
 }
@@ -61,7 +61,7 @@ static size_t first_in_backward(const struct mu_plan *plan, const struct mu_tens
 
 	if (i == MU_PLAN_NONE)
 		return i;
-	if (op->kind != MU_OP_SPLIT)
+	if (!mu_op_has(op, MU_LAYER_IS_PASSAGE))
 		return mu_plan_reads_input(op, input) ? i : MU_PLAN_NONE;
 	for (int o = 0; o < op->n_outputs; o++) {
 		size_t k = first_in_backward(plan, op->outputs[o]);
@@ -89,35 +89,21 @@ static bool is_overwritten(const struct mu_plan *plan, const struct mu_op *op)
 	int input;
 	const size_t i = reader(plan, op->outputs[0], &input);
 
-	return i != MU_PLAN_NONE && plan->ops[i].in_place && plan->ops[i].kind != MU_OP_SPLIT &&
-	       input == 0;
-}
-
-/* Does the level name such operations? */
-static bool is_of_level(const struct mu_plan *plan, const struct mu_op *op)
-{
-	const enum mu_recompute level = plan->net->config.recompute;
-	const bool usual = op->kind == MU_OP_BATCH_NORM || op->kind == MU_OP_SUM;
-	const bool cheap = op->kind == MU_OP_ATTENTION || op->kind == MU_OP_LAYER_NORM ||
-			   op->kind == MU_OP_SMOOTH;
-
-	switch (level) {
-	case MU_RECOMPUTE_NONE: return false;
-	case MU_RECOMPUTE_AUTO: return usual && plan->device->dtype == MU_FLOAT32;
-	case MU_RECOMPUTE_ATTENTION: return usual || cheap;
-	default:
-		return op->kind == MU_OP_BATCH_NORM || cheap || op->kind == MU_OP_DROPOUT ||
-		       op->kind == MU_OP_CONVOLUTION;
-	}
+	return i != MU_PLAN_NONE && plan->ops[i].in_place &&
+	       !mu_op_has(&plan->ops[i], MU_LAYER_IS_PASSAGE) && input == 0;
 }
 
 static bool may_be_restored(const struct mu_plan *plan, const struct mu_op *op)
 {
-	const bool norm = op->kind == MU_OP_BATCH_NORM;
+	const enum mu_recompute level = plan->net->config.recompute;
+	const unsigned levels = mu_layer_kind(op->kind)->restored;
+	const bool usual = levels >> MU_RECOMPUTE_AUTO & 1;
+	const int first = mu_op_has(op, MU_LAYER_ABSORBS_ADDEND); /* it keeps input 0 */
 
-	if (!is_of_level(plan, op) || (!norm && op->kind != MU_OP_SUM && is_overwritten(plan, op)))
+	if (!(levels >> level & 1) || (!usual && is_overwritten(plan, op)) ||
+	    (level == MU_RECOMPUTE_AUTO && plan->device->dtype != MU_FLOAT32))
 		return false;
-	for (int i = norm; i < op->n_inputs; i++)
+	for (int i = first; i < op->n_inputs; i++)
 		if (!is_there(plan, op->inputs[i]))
 			return false;
 	return true;

@@ -9,7 +9,7 @@
  *  3. A tensor with several readers gets a split layer, so that every tensor has one reader and one
  *     gradient.
  */
-#include "net/graph/graph.h"
+#include "net/layers/layer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +41,13 @@ static void remove_layer(struct mu_net *net, int l)
 	mu_net_count_consumers(net);
 }
 
-/* Does every reader of tensor t have this kind? */
-static bool read_only_by(const struct mu_net *net, int t, enum mu_op_kind kind)
+/* Does every reader of tensor t read any shape? */
+static bool needs_no_shape(const struct mu_net *net, int t)
 {
 	for (int l = 0; l < net->n_layers; l++)
 		for (int i = 0; i < net->layers[l].n_inputs; i++)
-			if (net->layers[l].inputs[i] == t && net->layers[l].kind != kind)
+			if (net->layers[l].inputs[i] == t &&
+			    !mu_layer_has(net->layers[l].kind, MU_LAYER_READS_ANY_SHAPE))
 				return false;
 	return true;
 }
@@ -56,11 +57,11 @@ static void drop_flattens(struct mu_net *net)
 	for (int l = net->n_layers; l-- > 0;) {
 		int from, to;
 
-		if (net->layers[l].kind != MU_OP_FLATTEN)
+		if (!mu_layer_has(net->layers[l].kind, MU_LAYER_IS_RESHAPE))
 			continue;
 		from = net->layers[l].outputs[0];
 		to = net->layers[l].inputs[0];
-		if (!read_only_by(net, from, MU_OP_FULLY_CONNECTED))
+		if (!needs_no_shape(net, from))
 			continue;
 		for (int k = l + 1; k < net->n_layers; k++)
 			for (int i = 0; i < net->layers[k].n_inputs; i++)
@@ -74,10 +75,11 @@ static void pool_first(struct mu_net *net)
 {
 	for (int l = 0; l + 1 < net->n_layers; l++) {
 		struct net_layer act = net->layers[l], pool = net->layers[l + 1];
-		const struct mu_pooling *attr = pool.attr;
+		const struct mu_layer_kind *kind = pool.kind;
 		int middle;
 
-		if (act.kind != MU_OP_ACTIVATION || pool.kind != MU_OP_POOLING || attr->average)
+		if (!mu_layer_has(act.kind, MU_LAYER_IS_ACTIVATION) || !kind->commutes ||
+		    !kind->commutes(pool.attr))
 			continue;
 		middle = act.outputs[0];
 		if (pool.inputs[0] != middle || net->tensors[middle].n_consumers != 1)
@@ -120,7 +122,7 @@ static enum mu_status split_tensor(struct mu_net *net, int t)
 
 	MU_TRY(open_gap(net, at));
 	split = &net->layers[at];
-	*split = (struct net_layer){.kind = MU_OP_SPLIT, .n_inputs = 1, .n_outputs = n};
+	*split = (struct net_layer){.kind = &mu_layer_split, .n_inputs = 1, .n_outputs = n};
 	snprintf(name, sizeof name, "split%d", net->named[MU_OP_SPLIT]++);
 	split->name = strdup(name);
 	split->inputs = malloc(sizeof(int));

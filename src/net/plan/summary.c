@@ -16,32 +16,17 @@ static const char *sample_shape(const struct mu_tensor *t, char *text, size_t nb
 	return mu_shape_text(&shape, text, nbytes);
 }
 
-static const char *activation_name(const struct mu_activation *a)
-{
-	switch (a->kind) {
-	case MU_ACTIVATION_RELU: return "relu";
-	case MU_ACTIVATION_TANH: return "tanh";
-	case MU_ACTIVATION_SIGMOID: return "sigmoid";
-	case MU_ACTIVATION_GELU: return "gelu";
-	case MU_ACTIVATION_GELU_TANH: return "gelu tanh";
-	case MU_ACTIVATION_SILU: return "silu";
-	}
-	return "?";
-}
-
 const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text, size_t nbytes)
 {
 	const struct mu_op *op = &plan->ops[l];
+	const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
+	const bool sum = kind->traits & MU_LAYER_ABSORBS_ADDEND && op->n_inputs > 1;
+	const struct mu_activation *fused = op->fused_activation;
 
-	if (op->kind == MU_OP_ACTIVATION || op->kind == MU_OP_SMOOTH)
-		snprintf(text, nbytes, "%s", activation_name(op->attr));
-	else if (op->kind == MU_OP_CUSTOM)
-		snprintf(text, nbytes, "%s", ((const struct mu_custom *)op->attr)->ops->name);
-	else
-		snprintf(text, nbytes, "%s%s%s%s", mu_op_kind_name(op->kind),
-			 op->kind == MU_OP_BATCH_NORM && op->n_inputs > 1 ? " + sum" : "",
-			 op->fused_activation ? " + " : "",
-			 op->fused_activation ? activation_name(op->fused_activation) : "");
+	snprintf(text, nbytes, "%s%s%s%s",
+		 kind->title ? kind->title(op->attr) : mu_op_kind_name(op->kind),
+		 sum ? " + sum" : "", fused ? " + " : "",
+		 fused ? mu_layer_kind(MU_OP_ACTIVATION)->title(fused) : "");
 	return text;
 }
 

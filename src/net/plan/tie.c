@@ -19,7 +19,7 @@ static const struct net_param *first_param(const struct mu_plan *plan, size_t i)
 static size_t find_table(const struct mu_plan *plan, const char *name)
 {
 	for (size_t i = 0; i < plan->n_ops; i++)
-		if (plan->ops[i].kind == MU_OP_EMBEDDING &&
+		if (mu_op_has(&plan->ops[i], MU_LAYER_HAS_TABLE) &&
 		    strcmp(plan->ops[i].params[0].name, name) == 0)
 			return i;
 	return MU_PLAN_NONE;
@@ -58,7 +58,7 @@ enum mu_status mu_plan_find_ties(struct mu_plan *plan)
 		plan->ties[with].reader = i;
 	}
 	for (size_t i = 0; i < plan->n_ops; i++)
-		if (plan->ops[i].kind == MU_OP_EMBEDDING && is_read_elsewhere(plan, i))
+		if (mu_op_has(&plan->ops[i], MU_LAYER_HAS_TABLE) && is_read_elsewhere(plan, i))
 			MU_FAIL(MU_ERR_USAGE,
 				"another layer has the weight of %s: both must be on one device, "
 				"or have untied weights",

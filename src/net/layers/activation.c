@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations: two kinds, since the gradient of the smooth ones needs the input. */
+#include "layer.h"
+
+static const char *title(const void *attr)
+{
+	switch (((const struct mu_activation *)attr)->kind) {
+	case MU_ACTIVATION_RELU: return "relu";
+	case MU_ACTIVATION_TANH: return "tanh";
+	case MU_ACTIVATION_SIGMOID: return "sigmoid";
+	case MU_ACTIVATION_GELU: return "gelu";
+	case MU_ACTIVATION_GELU_TANH: return "gelu tanh";
+	case MU_ACTIVATION_SILU: return "silu";
+	}
+	return "?";
+}
+
+const struct mu_layer_kind mu_layer_activation = {
+	.op = MU_OP_ACTIVATION,
+	.attr_nbytes = sizeof(struct mu_activation),
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_OVERWRITES_GRAD |
+		  MU_LAYER_IS_ACTIVATION,
+	.title = title,
+};
+
+const struct mu_layer_kind mu_layer_smooth = {
+	.op = MU_OP_SMOOTH,
+	.attr_nbytes = sizeof(struct mu_activation),
+	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
+	.restored = 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
+	.title = title,
+};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layer: a kind of layer is one row, a const struct mu_layer_kind, in the file of its name, next to
+ * the call that adds such a layer to a net (muster/net.h). The list of kinds is device/kinds.def.
+ * What plans do with a layer follows from its row.
+ */
+#ifndef NET_LAYERS_LAYER_H
+#define NET_LAYERS_LAYER_H
+
+#include "net/graph/graph.h"
+
+/* What plans may do with a layer. A trait that is not set is right, but costs memory or time. */
+enum mu_layer_trait {
+	MU_LAYER_INPUT_UNUSED = 1 << 0,    /* backward does not read the input's values */
+	MU_LAYER_OUTPUT_UNUSED = 1 << 1,   /* backward does not read the output's values */
+	MU_LAYER_STEPWISE = 1 << 2,        /* each step of a sequence depends on that step alone */
+	MU_LAYER_OVERWRITES_GRAD = 1 << 3, /* backward may overwrite its output's gradient */
+	MU_LAYER_LENDS_OUTPUT = 1 << 4,    /* an activation after it may work in its output */
+	/* Fusion with the layer after it: an activation; a ReLU, which backward undoes from the
+	 * input; the sum of its output and one other tensor. */
+	MU_LAYER_ABSORBS_ACTIVATION = 1 << 5,
+	MU_LAYER_ABSORBS_RELU = 1 << 6,
+	MU_LAYER_ABSORBS_ADDEND = 1 << 7,
+	MU_LAYER_WANTS_SUMS = 1 << 8,       /* the producer of its input may sum channels for it */
+	MU_LAYER_IS_ACTIVATION = 1 << 9,    /* of each element alone, from the output */
+	MU_LAYER_IS_ADDITION = 1 << 10,     /* the gradient of each input is that of the output */
+	MU_LAYER_IS_PASSAGE = 1 << 11,      /* the outputs are the input, in the same memory */
+	MU_LAYER_IS_RESHAPE = 1 << 12,      /* the output is the input, in another shape */
+	MU_LAYER_READS_ANY_SHAPE = 1 << 13, /* needs no reshape before it */
+	MU_LAYER_IS_LOSS = 1 << 14,        /* the last layer; nobody has a gradient of its output */
+	MU_LAYER_HAS_ALGORITHMS = 1 << 15, /* enum mu_convolution_algorithm */
+	/* mu_net_tie: its first parameter is a table; it may have such a table as its weight. */
+	MU_LAYER_HAS_TABLE = 1 << 16,
+	MU_LAYER_MAY_SHARE = 1 << 17,
+	MU_LAYER_NAMES_ITSELF = 1 << 18, /* automatic names begin with its title */
+};
+
+/*
+ * A layer that is being added. `shape` of its kind checks the attributes and the input's shape,
+ * fills in defaults of the layer's own copy of the attributes, sets the shape of the output, which
+ * begins as that of the first input, and adds parameters. -1 after an error.
+ */
+struct net_draft {
+	struct mu_net *net;
+	struct net_layer *layer;
+	const struct mu_shape *in;
+	struct mu_shape out;
+};
+
+struct mu_layer_kind {
+	enum mu_op_kind op;
+	size_t attr_nbytes;
+	int ndims, min_inputs; /* 0: any number of dimensions; one input */
+	unsigned traits;       /* enum mu_layer_trait */
+	unsigned restored;     /* bit r: computed again at level r of enum mu_recompute */
+	/* NULL: nothing to check, no parameters, and the output has the input's shape. */
+	int (*shape)(struct net_draft *d);
+	const char *(*title)(const void *attr); /* in summaries. NULL: the name of the kind */
+	/* Multiply-adds of forward of one sample. NULL: 0. */
+	double (*macs)(const struct net_layer *l, const struct mu_shape *out);
+	/* Without STEPWISE: do these attributes make it so? NULL: no. */
+	bool (*is_stepwise)(const void *attr);
+	/* Floats of the state that blocks of steps pass on. NULL: it has none. */
+	size_t (*state)(const struct mu_shape *out);
+	/* Without STEPWISE, in inference: can it work on some steps after others, perhaps with what
+	 * it remembers of those (struct mu_past)? Floats of that memory. NULL: no; it has none. */
+	bool (*can_remember)(const struct mu_op *op);
+	size_t (*past)(const struct mu_op *op, size_t most);
+	/* Does it commute with activations, as a maximum does? NULL: no. */
+	bool (*commutes)(const void *attr);
+};
+
+static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_trait trait)
+{
+	return kind->traits & trait;
+}
+
+#define KIND(OP, row, name) extern const struct mu_layer_kind mu_layer_##row;
+#include "device/kinds.def"
+#undef KIND
+
+/* ---- table.c ---- */
+
+const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op);
+bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait);
+
+#endif

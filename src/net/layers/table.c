@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of all kinds of layers, for plans. */
+#include "layer.h"
+
+static const struct mu_layer_kind *const kinds[MU_OP_N] = {
+#define KIND(OP, row, name) [MU_OP_##OP] = &mu_layer_##row,
+#include "device/kinds.def"
+#undef KIND
+};
+
+const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op)
+{
+	return kinds[op];
+}
+
+bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait)
+{
+	return mu_layer_has(kinds[op->kind], trait);
+}
