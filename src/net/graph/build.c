@@ -85,15 +85,39 @@ static char *layer_name(struct mu_net *net, const struct net_spec *spec)
 	return strdup(text);
 }
 
-int mu_net_add(struct mu_net *net, const struct net_spec *spec)
+int mu_layer_fail(struct mu_net *net, const char *format, ...)
 {
-	struct net_layer *grown, *layer;
-	size_t nbytes = (size_t)spec->n_inputs * sizeof(int);
-	int out;
+	const struct net_layer *l = &net->layers[net->n_layers - 1];
+	const char *kind = mu_op_kind_name(l->kind->op);
+	const bool automatic = strncmp(l->name, kind, strlen(kind)) == 0;
+	char text[384];
+	va_list args;
 
-	grown = realloc(net->layers, ((size_t)net->n_layers + 1) * sizeof *grown);
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return mu_net_fail(net, "%s%s%s %s", automatic ? "" : kind, automatic ? "" : " ", l->name,
+			   text);
+}
+
+int mu_layer_needs(struct mu_net *net, const char *form, const struct mu_shape *in)
+{
+	char text[96];
+
+	return mu_layer_fail(net, "needs an input %s, not %s", form,
+			     mu_shape_text(in, text, sizeof text));
+}
+
+/* A layer without an output tensor. NULL: no memory. */
+static struct net_layer *append(struct mu_net *net, const struct net_spec *spec)
+{
+	const size_t attr_nbytes = spec->kind->attr_nbytes;
+	const size_t nbytes = (size_t)spec->n_inputs * sizeof(int);
+	struct net_layer *layer,
+		*grown = realloc(net->layers, ((size_t)net->n_layers + 1) * sizeof *grown);
+
 	if (!grown)
-		return out_of_memory(net);
+		return NULL;
 	net->layers = grown;
 	layer = &net->layers[net->n_layers++];
 	*layer = (struct net_layer){.kind = spec->kind, .n_inputs = spec->n_inputs, .n_outputs = 1};
@@ -101,15 +125,47 @@ int mu_net_add(struct mu_net *net, const struct net_spec *spec)
 	layer->name = layer_name(net, spec);
 	layer->inputs = malloc(nbytes);
 	layer->outputs = malloc(sizeof(int));
-	layer->attr = spec->attr ? malloc(spec->attr_nbytes) : NULL;
-	if (!layer->name || !layer->inputs || !layer->outputs || (spec->attr && !layer->attr))
-		return out_of_memory(net);
+	layer->attr = attr_nbytes > 0 ? malloc(attr_nbytes) : NULL;
+	if (!layer->name || !layer->inputs || !layer->outputs || (attr_nbytes > 0 && !layer->attr))
+		return NULL;
 	memcpy(layer->inputs, spec->inputs, nbytes);
-	if (spec->attr)
-		memcpy(layer->attr, spec->attr, spec->attr_nbytes);
-	out = add_tensor(net, &spec->out, net->n_layers - 1);
-	layer->outputs[0] = out;
-	return out;
+	if (attr_nbytes > 0)
+		memcpy(layer->attr, spec->attr, attr_nbytes);
+	return layer;
+}
+
+int mu_net_add(struct mu_net *net, const struct net_spec *spec)
+{
+	const struct mu_layer_kind *kind = spec->kind;
+	struct net_draft d = {.net = net};
+
+	if (spec->n_inputs < kind->min_inputs)
+		return mu_net_fail(net, "%s needs at least %d inputs, not %d",
+				   mu_op_kind_name(kind->op), kind->min_inputs, spec->n_inputs);
+	if (kind->attr_nbytes > 0 && !spec->attr)
+		return mu_net_fail(net, "attr of a layer that reads tensor %d is NULL",
+				   spec->inputs[0]);
+	for (int i = 0; i < spec->n_inputs; i++)
+		if (!mu_net_can_read(net, spec->inputs[i]))
+			return -1;
+	d.layer = append(net, spec);
+	if (!d.layer)
+		return out_of_memory(net);
+	d.in = &net->tensors[spec->inputs[0]].shape;
+	if (kind->ndims && d.in->ndims != kind->ndims)
+		return mu_layer_needs(net, "(n, c, h, w)", d.in);
+	d.out = kind->shape ? *d.in : spec->out;
+	if ((kind->shape && kind->shape(&d) != 0) || net->st != MU_OK)
+		return -1;
+	d.layer->outputs[0] = add_tensor(net, &d.out, net->n_layers - 1);
+	return d.layer->outputs[0];
+}
+
+int mu_net_add_one(struct mu_net *net, const struct mu_layer_kind *kind, int in, const void *attr,
+		   const char *name)
+{
+	return mu_net_add(
+		net, &(struct net_spec){kind, name, attr, kind->attr_nbytes, 1, &in, {0, {0}}});
 }
 
 /* Add a parameter, or with aux_momentum > 0 an auxiliary array, to the layer added last. */

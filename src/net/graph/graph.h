@@ -69,6 +69,8 @@ struct net_spec {
 	struct mu_shape out;
 };
 int mu_net_add(struct mu_net *net, const struct net_spec *spec);
+int mu_net_add_one(struct mu_net *net, const struct mu_layer_kind *kind, int in, const void *attr,
+		   const char *name);
 enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
 				float aux_momentum);
 /* Is there such a tensor, and no error so far? If not, an error is noted. */

@@ -27,24 +27,9 @@ static size_t features(const struct mu_shape *s)
 	return n;
 }
 
-static int one_or(int value)
-{
-	return value ? value : 1;
-}
-
 static struct mu_shape vector(size_t n)
 {
 	return (struct mu_shape){1, {n}};
-}
-
-/* Output size of a window along one dimension; 0 if the window does not fit. */
-static size_t window(size_t size, int kernel, int stride, int pad, bool ceil)
-{
-	long span = (long)size + 2L * pad - kernel;
-
-	if (span < 0 || kernel < 1 || stride < 1)
-		return 0;
-	return (size_t)((span + (ceil ? stride - 1 : 0)) / stride) + 1;
 }
 
 /* A layer whose shapes are being checked. */
@@ -65,84 +50,6 @@ static const char *place_text(const struct place *at, char *text, size_t nbytes)
 	else
 		snprintf(text, nbytes, "%s%d", kind, at->net->named[at->kind->op]);
 	return text;
-}
-
-static int need_image(const struct place *at)
-{
-	char layer[160], shape[96];
-
-	return mu_net_fail(at->net, "%s needs an input (n, c, h, w), not %s",
-			   place_text(at, layer, sizeof layer),
-			   mu_shape_text(at->in, shape, sizeof shape));
-}
-
-/* kernel, dilation included, and pad: (height, width) */
-static int need_larger(const struct place *at, const int *kernel, const int *pad)
-{
-	char layer[160];
-
-	return mu_net_fail(at->net,
-			   "%s has an input of %zu x %zu, and its window of %d x %d with padding "
-			   "%d x %d needs at least %d x %d: a larger image is needed",
-			   place_text(at, layer, sizeof layer), at->in->dims[2], at->in->dims[3],
-			   kernel[0], kernel[1], pad[0], pad[1], kernel[0] - 2 * pad[0],
-			   kernel[1] - 2 * pad[1]);
-}
-
-/* Invalid window sizes, such as a kernel that was not set. */
-static int need_window(const struct place *at, const int *kernel, const int *stride, const int *pad)
-{
-	char layer[160];
-
-	for (int i = 0; i < 2; i++)
-		if (kernel[i] < 1 || stride[i] < 1 || pad[i] < 0)
-			return mu_net_fail(at->net,
-					   "%s has kernel %d x %d, stride %d x %d, padding %d x "
-					   "%d; kernel and stride must be at least 1, padding 0",
-					   place_text(at, layer, sizeof layer), kernel[0],
-					   kernel[1], stride[0], stride[1], pad[0], pad[1]);
-	return 0;
-}
-
-int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
-		       const char *name)
-{
-	struct mu_convolution a = attr ? *attr : (struct mu_convolution){0};
-	const struct mu_shape *s;
-	struct mu_shape out, weight;
-	struct place at = {net, &mu_layer_convolution, name, NULL};
-	char layer[160];
-	int t, reach[2];
-
-	if (!described(net, in, attr))
-		return -1;
-	s = at.in = shape_of(net, in);
-	if (s->ndims != 4)
-		return need_image(&at);
-	a.groups = one_or(a.groups);
-	out = (struct mu_shape){4, {0, (size_t)a.filters, 0, 0}};
-	weight = (struct mu_shape){4, {(size_t)a.filters, s->dims[1] / (size_t)a.groups, 0, 0}};
-	for (int i = 0; i < 2; i++) {
-		a.stride[i] = one_or(a.stride[i]);
-		a.dilate[i] = one_or(a.dilate[i]);
-		reach[i] = a.dilate[i] * (a.kernel[i] - 1) + 1;
-		out.dims[2 + i] = window(s->dims[2 + i], reach[i], a.stride[i], a.pad[i], false);
-		weight.dims[2 + i] = (size_t)a.kernel[i];
-	}
-	if (need_window(&at, a.kernel, a.stride, a.pad) != 0)
-		return -1;
-	if (out.dims[2] == 0 || out.dims[3] == 0)
-		return need_larger(&at, reach, a.pad);
-	if (a.filters < 1 || a.filters % a.groups != 0 || s->dims[1] % (size_t)a.groups != 0)
-		return mu_net_fail(
-			net, "%s: %zu channels and %d filters cannot be cut into %d groups",
-			place_text(&at, layer, sizeof layer), s->dims[1], a.filters, a.groups);
-	t = mu_net_add(net, &(struct net_spec){&mu_layer_convolution, name, &a, sizeof a, 1, &in, out});
-	if (t < 0 || mu_net_add_param(net, "weight", weight, 0) != MU_OK)
-		return -1;
-	if (!a.no_bias && mu_net_add_param(net, "bias", vector((size_t)a.filters), 0) != MU_OK)
-		return -1;
-	return t;
 }
 
 int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_connected *attr,
@@ -179,53 +86,6 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 	return mu_net_add(net, &(struct net_spec){mu_activation_is_smooth(kind) ? &mu_layer_smooth
 										: &mu_layer_activation,
 						  name, &a, sizeof a, 1, &in, *shape_of(net, in)});
-}
-
-/* Does the first window along dimension i, or the last one, contain only padding? Such a window has
- * neither a mean nor a maximum. */
-static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
-		     const struct mu_shape *out, int i)
-{
-	long last = ((long)out->dims[2 + i] - 1) * a->stride[i] - a->pad[i];
-
-	return a->pad[i] >= a->kernel[i] || last >= (long)in->dims[2 + i];
-}
-
-int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name)
-{
-	struct mu_pooling a = attr ? *attr : (struct mu_pooling){0};
-	const struct mu_shape *s;
-	struct mu_shape out;
-	struct place at = {net, &mu_layer_pooling, name, NULL};
-	char layer[160];
-
-	if (!described(net, in, attr))
-		return -1;
-	s = at.in = shape_of(net, in);
-	if (s->ndims != 4)
-		return need_image(&at);
-	out = *s;
-	for (int i = 0; i < 2; i++) {
-		if (a.global) {
-			a.kernel[i] = (int)s->dims[2 + i];
-			a.stride[i] = 1;
-			a.pad[i] = 0;
-		}
-		a.stride[i] = one_or(a.stride[i]);
-		out.dims[2 + i] =
-			window(s->dims[2 + i], a.kernel[i], a.stride[i], a.pad[i], a.ceil);
-	}
-	if (need_window(&at, a.kernel, a.stride, a.pad) != 0)
-		return -1;
-	if (out.dims[2] == 0 || out.dims[3] == 0)
-		return need_larger(&at, a.kernel, a.pad);
-	if (is_empty(&a, s, &out, 0) || is_empty(&a, s, &out, 1))
-		return mu_net_fail(net,
-				   "%s has windows of %d x %d with nothing but padding in them: a "
-				   "kernel larger than the padding is needed, and with ceil than "
-				   "what the stride leaves out",
-				   place_text(&at, layer, sizeof layer), a.kernel[0], a.kernel[1]);
-	return mu_net_add(net, &(struct net_spec){&mu_layer_pooling, name, &a, sizeof a, 1, &in, out});
 }
 
 int mu_net_flatten(struct mu_net *net, int in, const char *name)
@@ -272,22 +132,6 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 	    mu_net_add_param(net, "moving_var", c, a.momentum) != MU_OK)
 		return -1;
 	return t;
-}
-
-int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name)
-{
-	const struct mu_shape *s;
-
-	if (!described(net, in, attr))
-		return -1;
-	s = shape_of(net, in);
-	if (s->ndims != 4)
-		return need_image(&(struct place){net, &mu_layer_lrn, name, s});
-	if (attr->size < 1 || attr->size % 2 == 0 || !(attr->k > 0) || !(attr->alpha >= 0))
-		return mu_net_fail(
-			net, "LRN: size %d must be odd, k %g above 0 and alpha %g not below 0",
-			attr->size, (double)attr->k, (double)attr->alpha);
-	return mu_net_add(net, &(struct net_spec){&mu_layer_lrn, name, attr, sizeof *attr, 1, &in, *s});
 }
 
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)

@@ -2,6 +2,33 @@
 /* Convolution: see struct mu_convolution. */
 #include "layer.h"
 
+static int shape(struct net_draft *d)
+{
+	struct mu_convolution *a = d->layer->attr;
+	const struct layer_window w = {a->kernel, a->stride, a->pad, a->dilate, false};
+	struct mu_shape weight = {4, {(size_t)a->filters}};
+
+	a->groups = a->groups ? a->groups : 1;
+	for (int i = 0; i < 2; i++) {
+		a->dilate[i] = a->dilate[i] ? a->dilate[i] : 1;
+		weight.dims[2 + i] = (size_t)a->kernel[i];
+	}
+	if (mu_layer_window(d, &w) != 0)
+		return -1;
+	if (a->filters < 1 || a->filters % a->groups != 0 ||
+	    d->in->dims[1] % (size_t)a->groups != 0)
+		return mu_layer_fail(
+			d->net,
+			"has %zu channels and %d filters, which cannot be cut into %d groups",
+			d->in->dims[1], a->filters, a->groups);
+	d->out.dims[1] = (size_t)a->filters;
+	weight.dims[1] = d->in->dims[1] / (size_t)a->groups;
+	mu_net_add_param(d->net, "weight", weight, 0);
+	if (!a->no_bias)
+		mu_net_add_param(d->net, "bias", mu_layer_vector(d->out.dims[1]), 0);
+	return 0;
+}
+
 /* Each weight is used once per output pixel. */
 static double macs(const struct net_layer *l, const struct mu_shape *out)
 {
@@ -29,7 +56,14 @@ const struct mu_layer_kind mu_layer_convolution = {
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_ABSORBS_ACTIVATION | MU_LAYER_HAS_ALGORITHMS |
 		  MU_LAYER_MAY_SHARE,
 	.restored = 1u << MU_RECOMPUTE_ALL,
+	.shape = shape,
 	.macs = macs,
 	.is_stepwise = is_stepwise,
 	.can_remember = can_remember,
 };
+
+int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
+		       const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_convolution, in, attr, name);
+}

@@ -84,4 +84,27 @@ static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_
 const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op);
 bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait);
 
+/* ---- graph/build.c: errors of the layer that is being added ---- */
+
+/* "convolution conv1 needs ..." */
+int mu_layer_fail(struct mu_net *net, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* It needs an input of this form, not that one. */
+int mu_layer_needs(struct mu_net *net, const char *form, const struct mu_shape *in);
+
+/* ---- shapes.c: what the rows share ---- */
+
+size_t mu_layer_features(const struct mu_shape *s); /* of a sample */
+struct mu_shape mu_layer_vector(size_t n);
+struct mu_shape mu_layer_matrix(size_t rows, size_t columns);
+
+/* Windows that move over the input, such as a convolution's: (height, width). */
+struct layer_window {
+	int *kernel, *stride, *pad; /* a stride of 0 becomes 1 */
+	const int *dilate;          /* NULL: 1 */
+	bool ceil;
+};
+/* Set the output's last two dimensions. */
+int mu_layer_window(struct net_draft *d, const struct layer_window *w);
+
 #endif

@@ -2,9 +2,27 @@
 /* Local response normalisation: see struct mu_lrn. */
 #include "layer.h"
 
+static int shape(struct net_draft *d)
+{
+	const struct mu_lrn *a = d->layer->attr;
+
+	if (a->size < 1 || a->size % 2 == 0 || !(a->k > 0) || !(a->alpha >= 0))
+		return mu_layer_fail(d->net,
+				     "has size %d, which must be odd, k %g, which must be above 0, "
+				     "and alpha %g, which must not be below 0",
+				     a->size, (double)a->k, (double)a->alpha);
+	return 0;
+}
+
 const struct mu_layer_kind mu_layer_lrn = {
 	.op = MU_OP_LRN,
 	.attr_nbytes = sizeof(struct mu_lrn),
 	.ndims = 4,
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
+	.shape = shape,
 };
+
+int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_lrn, in, attr, name);
+}

@@ -2,6 +2,37 @@
 /* Pooling: see struct mu_pooling. */
 #include "layer.h"
 
+/* Does the first window along dimension i, or the last one, contain only padding? Such a window has
+ * neither a mean nor a maximum. */
+static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
+		     const struct mu_shape *out, int i)
+{
+	long last = ((long)out->dims[2 + i] - 1) * a->stride[i] - a->pad[i];
+
+	return a->pad[i] >= a->kernel[i] || last >= (long)in->dims[2 + i];
+}
+
+static int shape(struct net_draft *d)
+{
+	struct mu_pooling *a = d->layer->attr;
+	const struct layer_window w = {a->kernel, a->stride, a->pad, NULL, a->ceil};
+
+	for (int i = 0; i < 2 && a->global; i++) {
+		a->kernel[i] = (int)d->in->dims[2 + i];
+		a->stride[i] = 1;
+		a->pad[i] = 0;
+	}
+	if (mu_layer_window(d, &w) != 0)
+		return -1;
+	if (is_empty(a, d->in, &d->out, 0) || is_empty(a, d->in, &d->out, 1))
+		return mu_layer_fail(d->net,
+				     "has windows of %d x %d with nothing but padding in them: a "
+				     "kernel larger than the padding is needed, and with ceil than "
+				     "what the stride leaves out",
+				     a->kernel[0], a->kernel[1]);
+	return 0;
+}
+
 static bool is_maximum(const void *attr)
 {
 	return !((const struct mu_pooling *)attr)->average;
@@ -12,5 +43,11 @@ const struct mu_layer_kind mu_layer_pooling = {
 	.attr_nbytes = sizeof(struct mu_pooling),
 	.ndims = 4,
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT,
+	.shape = shape,
 	.commutes = is_maximum,
 };
+
+int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_pooling, in, attr, name);
+}
