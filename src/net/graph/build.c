@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Create and free a net; add a layer. layers.c defines each layer. */
+/* Create and free a net; add a layer. Its kind is a row in src/net/layers. */
 #include "graph.h"
 
 #include <stdarg.h>

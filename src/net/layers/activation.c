@@ -15,11 +15,21 @@ static const char *title(const void *attr)
 	return "?";
 }
 
+static int shape(struct net_draft *d)
+{
+	const struct mu_activation *a = d->layer->attr;
+
+	if ((unsigned)a->kind > MU_ACTIVATION_SILU)
+		return mu_layer_fail(d->net, "is of kind %d, which there is not", (int)a->kind);
+	return 0;
+}
+
 const struct mu_layer_kind mu_layer_activation = {
 	.op = MU_OP_ACTIVATION,
 	.attr_nbytes = sizeof(struct mu_activation),
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_OVERWRITES_GRAD |
 		  MU_LAYER_IS_ACTIVATION,
+	.shape = shape,
 	.title = title,
 };
 
@@ -28,5 +38,15 @@ const struct mu_layer_kind mu_layer_smooth = {
 	.attr_nbytes = sizeof(struct mu_activation),
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
 	.restored = 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
+	.shape = shape,
 	.title = title,
 };
+
+int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, const char *name)
+{
+	const struct mu_activation a = {kind};
+
+	return mu_net_add_one(
+		net, mu_activation_is_smooth(kind) ? &mu_layer_smooth : &mu_layer_activation, in,
+		&a, name);
+}
