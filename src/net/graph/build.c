@@ -189,6 +189,52 @@ enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct m
 	return MU_OK;
 }
 
+/* The weight of an embedding with this name; NULL: there is none. */
+static const struct net_param *find_table(const struct mu_net *net, const char *weight)
+{
+	for (int l = 0; l + 1 < net->n_layers; l++)
+		if (mu_layer_has(net->layers[l].kind, MU_LAYER_HAS_TABLE) &&
+		    strcmp(net->layers[l].params[0].name, weight) == 0)
+			return &net->layers[l].params[0];
+	return NULL;
+}
+
+void mu_net_tie(struct mu_net *net, const char *weight)
+{
+	struct net_layer *last = net->n_layers > 0 ? &net->layers[net->n_layers - 1] : NULL;
+	const struct net_param *table;
+	struct net_param *own;
+	char *name;
+
+	if (net->st != MU_OK)
+		return;
+	table = find_table(net, weight);
+	if (!last || !table || !mu_layer_has(last->kind, MU_LAYER_MAY_SHARE) ||
+	    last->params[0].shape.dims[0] != table->shape.dims[0] ||
+	    mu_shape_n(&last->params[0].shape) != mu_shape_n(&table->shape)) {
+		mu_net_fail(net,
+			    "the weight of %s cannot be %s: a convolution or a fully connected "
+			    "layer can have that of an embedding with as many rows and elements",
+			    last ? last->name : "no layer", weight);
+		return;
+	}
+	own = &last->params[0];
+	name = strdup(weight);
+	if (!name) {
+		mu_net_fail(net, "no memory for a name");
+		return;
+	}
+	free(own->name);
+	own->name = name;
+	own->tied = true;
+}
+
+void mu_net_scale_initial(struct mu_net *net, float factor)
+{
+	if (net->st == MU_OK && net->n_layers > 0 && net->layers[net->n_layers - 1].n_params > 0)
+		net->layers[net->n_layers - 1].params[0].scale = factor;
+}
+
 void mu_net_prefix(struct mu_net *net, const char *format, ...)
 {
 	va_list args;

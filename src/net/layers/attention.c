@@ -2,6 +2,41 @@
 /* Attention: see struct mu_attention. */
 #include "layer.h"
 
+/* The reason why there can be no such attention; NULL: there can. */
+static const char *fault(const struct mu_attention *a, const struct mu_shape *in)
+{
+	const int kv = a->kv_heads ? a->kv_heads : a->heads;
+	const size_t parts = (size_t)(a->heads + 2 * kv);
+
+	if (a->heads < 1 || kv < 1 || a->heads % kv != 0)
+		return "heads must be at least 1, and a multiple of kv_heads";
+	if (in->dims[3] != 1)
+		return "the last dimension of the input must be 1";
+	if (in->dims[1] % parts != 0)
+		return "the channels of the input must be a multiple of heads + 2 kv_heads";
+	if (!(a->rotary >= 0) || (a->rotary > 0 && in->dims[1] / parts % 2 != 0))
+		return "rotary needs an even number of channels per head";
+	if (!(a->dropout >= 0 && a->dropout < 1))
+		return "dropout must be at least 0 and below 1";
+	return NULL;
+}
+
+static int shape(struct net_draft *d)
+{
+	const struct mu_attention *a = d->layer->attr;
+	const char *why = fault(a, d->in);
+	struct mu_attention_sizes sizes;
+	char text[96];
+
+	if (why)
+		return mu_layer_fail(d->net, "has %d heads, %d kv_heads, an input of %s: %s",
+				     a->heads, a->kv_heads ? a->kv_heads : a->heads,
+				     mu_shape_text(d->in, text, sizeof text), why);
+	sizes = mu_attention_sizes(a, d->in);
+	d->out.dims[1] = sizes.heads * sizes.d;
+	return 0;
+}
+
 /* For each step and all that it sees, a product with keys and one with values. */
 static double macs(const struct net_layer *l, const struct mu_shape *out)
 {
@@ -30,7 +65,21 @@ const struct mu_layer_kind mu_layer_attention = {
 	.attr_nbytes = sizeof(struct mu_attention),
 	.ndims = 4,
 	.restored = 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
+	.shape = shape,
 	.macs = macs,
 	.can_remember = is_causal,
 	.past = past,
 };
+
+int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr, const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_attention, in, attr, name);
+}
+
+int mu_net_heads(const struct mu_net *net)
+{
+	for (int i = 0; i < net->n_layers; i++)
+		if (net->layers[i].kind == &mu_layer_attention)
+			return ((const struct mu_attention *)net->layers[i].attr)->heads;
+	return 0;
+}

@@ -2,9 +2,29 @@
 /* Embedding: see struct mu_embedding. */
 #include "layer.h"
 
+static int shape(struct net_draft *d)
+{
+	const struct mu_embedding *a = d->layer->attr;
+
+	if (d->in->dims[1] != 1)
+		return mu_layer_needs(d->net, "(n, 1, h, w) of whole numbers", d->in);
+	if (a->inputs < 1 || a->units < 1)
+		return mu_layer_fail(d->net, "has %d numbers in %d units; both must be at least 1",
+				     a->inputs, a->units);
+	d->out.dims[1] = (size_t)a->units;
+	mu_net_add_param(d->net, "weight", mu_layer_matrix((size_t)a->inputs, d->out.dims[1]), 0);
+	return 0;
+}
+
 const struct mu_layer_kind mu_layer_embedding = {
 	.op = MU_OP_EMBEDDING,
 	.attr_nbytes = sizeof(struct mu_embedding),
 	.ndims = 4,
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_HAS_TABLE,
+	.shape = shape,
 };
+
+int mu_net_embedding(struct mu_net *net, int in, const struct mu_embedding *attr, const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_embedding, in, attr, name);
+}

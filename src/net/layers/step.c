@@ -2,9 +2,26 @@
 /* One step of a sequence: see struct mu_step. */
 #include "layer.h"
 
+static int shape(struct net_draft *d)
+{
+	const int step = ((const struct mu_step *)d->layer->attr)->step;
+
+	if (d->in->dims[3] != 1 || step < 0 || (size_t)step >= d->in->dims[2])
+		return mu_layer_fail(d->net, "reads step %d of %zu x %zu", step, d->in->dims[2],
+				     d->in->dims[3]);
+	d->out = mu_layer_matrix(0, d->in->dims[1]);
+	return 0;
+}
+
 const struct mu_layer_kind mu_layer_step = {
 	.op = MU_OP_STEP,
 	.attr_nbytes = sizeof(struct mu_step),
 	.ndims = 4,
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED,
+	.shape = shape,
 };
+
+int mu_net_step(struct mu_net *net, int in, int step, const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_step, in, &(struct mu_step){step}, name);
+}
