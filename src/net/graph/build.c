@@ -154,7 +154,7 @@ int mu_net_add(struct mu_net *net, const struct net_spec *spec)
 	d.in = &net->tensors[spec->inputs[0]].shape;
 	if (kind->ndims && d.in->ndims != kind->ndims)
 		return mu_layer_needs(net, "(n, c, h, w)", d.in);
-	d.out = kind->shape ? *d.in : spec->out;
+	d.out = *d.in;
 	if ((kind->shape && kind->shape(&d) != 0) || net->st != MU_OK)
 		return -1;
 	d.layer->outputs[0] = add_tensor(net, &d.out, net->n_layers - 1);
@@ -164,29 +164,26 @@ int mu_net_add(struct mu_net *net, const struct net_spec *spec)
 int mu_net_add_one(struct mu_net *net, const struct mu_layer_kind *kind, int in, const void *attr,
 		   const char *name)
 {
-	return mu_net_add(
-		net, &(struct net_spec){kind, name, attr, kind->attr_nbytes, 1, &in, {0, {0}}});
+	return mu_net_add(net, &(struct net_spec){kind, name, attr, 1, &in});
 }
 
 /* Add a parameter, or with aux_momentum > 0 an auxiliary array, to the layer added last. */
-enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
-				float aux_momentum)
+void mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
+		      float aux_momentum)
 {
 	struct net_layer *layer = &net->layers[net->n_layers - 1];
 	struct net_param *param = &layer->params[layer->n_params];
-	size_t nbytes = strlen(layer->name) + strlen(suffix) + 2;
+	const size_t nbytes = strlen(layer->name) + strlen(suffix) + 2;
+	char *name = net->st == MU_OK ? malloc(nbytes) : NULL;
 
-	param->name = malloc(nbytes);
-	if (!param->name) {
+	if (!name) {
 		out_of_memory(net);
-		return net->st;
+		return;
 	}
-	snprintf(param->name, nbytes, "%s_%s", layer->name, suffix);
-	param->shape = shape;
-	param->aux = aux_momentum > 0;
-	param->momentum = aux_momentum;
+	snprintf(name, nbytes, "%s_%s", layer->name, suffix);
+	*param = (struct net_param){
+		.name = name, .shape = shape, .aux = aux_momentum > 0, .momentum = aux_momentum};
 	layer->n_params++;
-	return MU_OK;
 }
 
 /* The weight of an embedding with this name; NULL: there is none. */

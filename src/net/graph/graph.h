@@ -63,16 +63,14 @@ struct net_spec {
 	const struct mu_layer_kind *kind;
 	const char *name;
 	const void *attr;
-	size_t attr_nbytes;
 	int n_inputs;
 	const int *inputs;
-	struct mu_shape out;
 };
 int mu_net_add(struct mu_net *net, const struct net_spec *spec);
 int mu_net_add_one(struct mu_net *net, const struct mu_layer_kind *kind, int in, const void *attr,
 		   const char *name);
-enum mu_status mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
-				float aux_momentum);
+void mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape shape,
+		      float aux_momentum);
 /* Is there such a tensor, and no error so far? If not, an error is noted. */
 bool mu_net_can_read(struct mu_net *net, int in);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
