@@ -34,6 +34,9 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	case 8: x = mu_net_lrn(net, x, NULL, NULL); break;
 	case 9: x = mu_net_embedding(net, x, NULL, NULL); break;
 	case 10: x = mu_net_lstm(net, x, NULL, NULL); break;
+	case 11:
+		x = mu_net_lstm(net, mu_net_flatten(net, x, NULL), &(struct mu_lstm){4}, NULL);
+		break;
 	default: break;
 	}
 	x = mu_net_fully_connected(
@@ -65,5 +68,6 @@ int main(void)
 	check_case(3, MU_ERR_USAGE, "has an input of 5 x 4, and its window of 3 x 7");
 	for (long layer = 4; layer <= 10; layer++)
 		check_case(layer, MU_ERR_USAGE, "attr");
+	check_case(11, MU_ERR_USAGE, "lstm0 needs an input (n, c, steps, 1), not (0, 40)");
 	return check_failures() ? 1 : 0;
 }

@@ -6,7 +6,7 @@ static int shape(struct net_draft *d)
 {
 	const struct mu_embedding *a = d->layer->attr;
 
-	if (d->in->dims[1] != 1)
+	if (d->in->ndims != 4 || d->in->dims[1] != 1)
 		return mu_layer_needs(d->net, "(n, 1, h, w) of whole numbers", d->in);
 	if (a->inputs < 1 || a->units < 1)
 		return mu_layer_fail(d->net, "has %d numbers in %d units; both must be at least 1",
@@ -19,7 +19,6 @@ static int shape(struct net_draft *d)
 const struct mu_layer_kind mu_layer_embedding = {
 	.op = MU_OP_EMBEDDING,
 	.attr_nbytes = sizeof(struct mu_embedding),
-	.ndims = 4,
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_HAS_TABLE,
 	.shape = shape,
 };

@@ -7,7 +7,7 @@ static int shape(struct net_draft *d)
 	const int units = ((const struct mu_lstm *)d->layer->attr)->units;
 	const size_t gates = 4 * (size_t)units;
 
-	if (d->in->dims[3] != 1)
+	if (d->in->ndims != 4 || d->in->dims[3] != 1)
 		return mu_layer_needs(d->net, "(n, c, steps, 1)", d->in);
 	if (units < 1)
 		return mu_layer_fail(d->net, "has %d units; at least 1 is needed", units);
@@ -35,7 +35,6 @@ static size_t state(const struct mu_shape *out)
 const struct mu_layer_kind mu_layer_lstm = {
 	.op = MU_OP_LSTM,
 	.attr_nbytes = sizeof(struct mu_lstm),
-	.ndims = 4,
 	.traits = MU_LAYER_OVERWRITES_GRAD,
 	.shape = shape,
 	.macs = macs,
