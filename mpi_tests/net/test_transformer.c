@@ -117,6 +117,35 @@ out:
 	close_model(&some);
 }
 
+/* A convolution over steps would see padding in place of the steps before. */
+static enum mu_status build_wide(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_embedding tokens = {.inputs = CLASSES, .units = HIDDEN};
+	const struct mu_convolution scores = {
+		.filters = (int)config->classes, .kernel = {3, 1}, .pad = {1, 0}};
+	const int x = mu_net_embedding(net, mu_net_input(net), &tokens, NULL);
+
+	mu_net_softmax(net, mu_net_convolution(net, x, &scores, NULL), "softmax");
+	return MU_OK;
+}
+
+static void refuse_wide(struct mu_device *device)
+{
+	static const struct mu_network network = {
+		.name = "wide", .shape = {1, 1, 1}, .classes = CLASSES, .build = build_wide};
+	const struct mu_net_config config = {
+		.network = "wide", .shape = {1, 1, 1}, .classes = CLASSES};
+	struct model m = {.net = NULL};
+
+	if (CHECK(mu_net_new_from(&m.net, &network, &config) == MU_OK) &&
+	    CHECK(mu_plan_new(&m.plan, m.net, device, SAMPLES, MU_PHASE_INFER, NULL) == MU_OK)) {
+		CHECK(mu_plan_remember(m.plan, STEPS) == MU_ERR_UNSUPPORTED);
+		CHECK_HAS(mu_trace_message(), "convolution0 (convolution) on device");
+		mu_trace_clear();
+	}
+	close_model(&m);
+}
+
 static void test_device(const char *name)
 {
 	struct mu_device device;
@@ -133,6 +162,7 @@ static void test_device(const char *name)
 		close_model(&one);
 	}
 	close_model(&whole);
+	refuse_wide(&device);
 	mu_device_close(&device);
 }
 

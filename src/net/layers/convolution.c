@@ -43,12 +43,6 @@ static bool is_stepwise(const void *attr)
 	       a->pad[1] == 0;
 }
 
-static bool can_remember(const struct mu_op *op)
-{
-	(void)op;
-	return true;
-}
-
 const struct mu_layer_kind mu_layer_convolution = {
 	.op = MU_OP_CONVOLUTION,
 	.attr_nbytes = sizeof(struct mu_convolution),
@@ -59,7 +53,6 @@ const struct mu_layer_kind mu_layer_convolution = {
 	.shape = shape,
 	.macs = macs,
 	.is_stepwise = is_stepwise,
-	.can_remember = can_remember,
 };
 
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,

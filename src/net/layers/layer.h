@@ -62,8 +62,8 @@ struct mu_layer_kind {
 	bool (*is_stepwise)(const void *attr);
 	/* Floats of the state that blocks of steps pass on. NULL: it has none. */
 	size_t (*state)(const struct mu_shape *out);
-	/* Without STEPWISE, in inference: can it work on some steps after others, perhaps with what
-	 * it remembers of those (struct mu_past)? Floats of that memory. NULL: no; it has none. */
+	/* If it is not stepwise, in inference: can it work on some steps after others, with what it
+	 * remembers of those (struct mu_past)? Floats of that memory. NULL: no; it has none. */
 	bool (*can_remember)(const struct mu_op *op);
 	size_t (*past)(const struct mu_op *op, size_t most);
 	/* Does it commute with activations, as a maximum does? NULL: no. */
@@ -82,6 +82,7 @@ static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_
 /* ---- table.c ---- */
 
 const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op);
+bool mu_layer_is_stepwise(const struct mu_layer_kind *kind, const void *attr);
 bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait);
 
 /* ---- graph/build.c: errors of the layer that is being added ---- */

@@ -13,6 +13,11 @@ const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op)
 	return kinds[op];
 }
 
+bool mu_layer_is_stepwise(const struct mu_layer_kind *kind, const void *attr)
+{
+	return kind->traits & MU_LAYER_STEPWISE || (kind->is_stepwise && kind->is_stepwise(attr));
+}
+
 bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait)
 {
 	return mu_layer_has(kinds[op->kind], trait);

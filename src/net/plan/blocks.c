@@ -17,12 +17,11 @@ enum mu_status mu_net_check_blocks(const struct mu_net *net)
 
 		if (kind->state)
 			recurs = true;
-		else if (!(kind->traits & MU_LAYER_STEPWISE) &&
-			 !(kind->is_stepwise && kind->is_stepwise(layer->attr)))
+		else if (!mu_layer_is_stepwise(kind, layer->attr))
 			MU_FAIL(MU_ERR_USAGE,
 				"network %s cannot work on blocks of steps: layer %s (%s) needs "
 				"all of them",
-				net->config.network, layer->name, mu_op_kind_name(layer->kind->op));
+				net->config.network, layer->name, mu_op_kind_name(kind->op));
 	}
 	if (!recurs || in->dims[1] != 1 || in->dims[3] != 1)
 		MU_FAIL(MU_ERR_USAGE,

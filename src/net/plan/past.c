@@ -9,8 +9,8 @@ static enum mu_status check(const struct mu_plan *plan, const struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
 	const bool of_steps = op->outputs[0]->shape.ndims == 4;
-	const bool usual =
-		kind->traits & MU_LAYER_STEPWISE || (kind->can_remember && kind->can_remember(op));
+	const bool usual = mu_layer_is_stepwise(kind, op->attr) ||
+			   (kind->can_remember && kind->can_remember(op));
 
 	if (!usual || !of_steps || plan->phase != MU_PHASE_INFER || !plan->device->ops->remembers)
 		MU_FAIL(MU_ERR_UNSUPPORTED,

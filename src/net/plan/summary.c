@@ -20,13 +20,13 @@ const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text,
 {
 	const struct mu_op *op = &plan->ops[l];
 	const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
-	const bool sum = kind->traits & MU_LAYER_ABSORBS_ADDEND && op->n_inputs > 1;
+	const bool sum = mu_layer_has(kind, MU_LAYER_ABSORBS_ADDEND) && op->n_inputs > 1;
 	const struct mu_activation *fused = op->fused_activation;
 
 	snprintf(text, nbytes, "%s%s%s%s",
 		 kind->title ? kind->title(op->attr) : mu_op_kind_name(op->kind),
 		 sum ? " + sum" : "", fused ? " + " : "",
-		 fused ? mu_layer_kind(MU_OP_ACTIVATION)->title(fused) : "");
+		 fused ? mu_layer_activation.title(fused) : "");
 	return text;
 }
 
