@@ -50,6 +50,17 @@ static bool answer(const struct data_command *command, const struct mu_options *
 	return mu_options_answer(options, command->tool, usage);
 }
 
+/* A line for each row that applies. */
+static void tell_void(const struct data_command *command, const struct mu_options *options)
+{
+	const struct mu_option_rules *r = command->voids;
+	char line[512];
+
+	for (size_t i = 0; r && i < r->n; i++)
+		if (mu_option_rule_void(options, r, &r->of[i], line, sizeof line))
+			fprintf(stderr, "%s: warning: %s\n", command->tool, line);
+}
+
 enum mu_status data_command_parse(struct data_command *command, int argc, char **argv, bool *done)
 {
 	enum mu_status st = MU_OK;
@@ -70,6 +81,8 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 		MU_TRY(mu_option_rules_check(&options, command->rules));
 	if (!*done)
 		MU_TRY(check_words(command, n_words));
+	if (!*done)
+		tell_void(command, &options);
 	command->n_words = n_words;
 out:
 	mu_options_release(&options);

@@ -11,6 +11,7 @@ struct data_command {
 	const struct mu_option *table;
 	size_t n_options;
 	const struct mu_option_rules *rules; /* about several options; or NULL */
+	const struct mu_option_rules *voids; /* options without effect, which are told; or NULL */
 	void *values;       /* the struct that the table's offsets point into */
 	const char *usage;  /* "PREFIX ROOT": required words; then, after an empty line, a text for
 			       --help */

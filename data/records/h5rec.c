@@ -19,6 +19,7 @@ struct values {
 	bool raw, renumber, help;
 };
 
+#define ENCODING ".png"
 #define AT(member) .offset = offsetof(struct values, member)
 
 static const struct mu_option table[] = {
@@ -30,7 +31,7 @@ static const struct mu_option table[] = {
 	{.name = "encoding",
 	 .type = MU_OPTION_STRING,
 	 AT(encoding),
-	 .initial = ".png",
+	 .initial = ENCODING,
 	 .choices = ".jpg|.png",
 	 .group = "Output",
 	 .help = "KIND  .jpg or .png, for pixels that go to .rec, .h5, folders and tar files; .png "
@@ -73,6 +74,21 @@ static const struct mu_option table[] = {
 	 .help = "N  convert N records only; 0: all"},
 	{.name = "help", .type = MU_OPTION_FLAG, AT(help), .group = "Other", .help = "this text"},
 };
+
+static const struct mu_option_rule void_rows[] = {
+	{.option = "encoding|quality",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "raw",
+	 .why = "pixels are stored"},
+	{.option = "quality",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "encoding",
+	 .other_values = ".png",
+	 .why = "it is of .jpg"},
+};
+
+static const struct mu_option_rules voids = {.of = void_rows,
+					     .n = sizeof void_rows / sizeof *void_rows};
 
 static const char usage[] =
 	"INPUT OUTPUT\n\n"
@@ -119,6 +135,11 @@ static enum mu_status open_sink(struct job *job, const struct mu_records_info *i
 			"h5rec: left out: %s; images are .jpg, .jpeg and .png files in "
 			"folders of classes\n",
 			text);
+	if (info->kind == MU_RECORD_ENCODED && !v->raw && strcmp(v->encoding, ENCODING) != 0)
+		fprintf(stderr,
+			"h5rec: warning: --encoding %s has no effect: the images are encoded "
+			"already, and stay as they are\n",
+			v->encoding);
 	return data_sink_open(&job->sink, job->output, &config);
 }
 
@@ -235,6 +256,7 @@ int main(int argc, char **argv)
 		.tool = "h5rec",
 		.table = table,
 		.n_options = sizeof table / sizeof *table,
+		.voids = &voids,
 		.values = &values,
 		.usage = usage,
 		.n_words = 2,

@@ -86,6 +86,31 @@ static const char usage[] = "PREFIX ROOT\n\n"
 			    "anything else; what is packed notes none. --pass-through leaves them "
 			    "and the note as they are.\n";
 
+static const struct mu_option_rule void_rows[] = {
+	{.option = "format|pass-through|resize|center-crop|encoding|quality|color|pack-label|"
+		   "num-thread|skip-bad",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "list",
+	 .why = "no images are packed"},
+	{.option = "exts|recursive|shuffle|seed|chunks|train-ratio|test-ratio",
+	 .relation = MU_OPTION_NEEDS,
+	 .other = "list",
+	 .why = "the images are those of the lists that are there, in their order"},
+	{.option = "seed",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "shuffle",
+	 .other_values = "0",
+	 .why = "a list in order has nothing random"},
+	{.option = "quality",
+	 .relation = MU_OPTION_EXCLUDES,
+	 .other = "encoding",
+	 .other_values = ".png",
+	 .why = "it is of .jpg"},
+};
+
+static const struct mu_option_rules voids = {.of = void_rows,
+					     .n = sizeof void_rows / sizeof *void_rows};
+
 static enum mu_status check_values(const struct im2rec_values *v)
 {
 	enum mu_status st = MU_OK;
@@ -111,6 +136,7 @@ int main(int argc, char **argv)
 		.tool = "im2rec",
 		.table = table,
 		.n_options = sizeof table / sizeof *table,
+		.voids = &voids,
 		.values = &v,
 		.usage = usage,
 		.n_words = 2,

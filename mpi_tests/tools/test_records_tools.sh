@@ -274,6 +274,20 @@ tool recinfo odd
 tool im2rec --list --recursive odd odd
 tool im2rec odd odd
 
+part "options without effect"
+told() { # REGEX NAME ARGUMENT...: one warning, which matches; without REGEX none
+	tool "${@:2}"
+	expect_count $((0 + (${#1} > 0))) 'warning: '
+	[ -z "$1" ] || expect "^$2: warning: $1\$"
+}
+lists="--list --recursive void set"
+told '--resize 20, --quality 80 have no effect with --list: no images .*' im2rec $lists --resize 20 --quality 80
+told '' im2rec $lists --no-shuffle --resize 0; told '' h5rec set void.rec
+told '--seed 7 has no effect with --shuffle 0: a list in order has nothing .*' im2rec $lists --no-shuffle --seed 7
+told '--recursive, --chunks 2 have no effect without --list: .*' im2rec void set --recursive --chunks 2
+told '--quality 80 has no effect with --encoding .png: it is of .jpg' h5rec set void.rec --quality 80
+told '--encoding .jpg has no effect: the images are encoded already, .*' h5rec set void.rec --encoding .jpg
+
 part "im2rec: lists"
 tool im2rec --list --recursive --no-shuffle l set
 printf '0\t0.000000\tant/1.jpg\n' | cmp - <(head -n 1 l.lst) || fail "first line: $(head -n 1 l.lst)"
