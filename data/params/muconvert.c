@@ -183,6 +183,11 @@ static enum mu_status convert(const struct values *v, const char *from, const ch
 					  name_family_find(v->names)};
 	bool hdf5 = false;
 
+	if (!names.detect && !is_safetensors(from) && !is_safetensors(to))
+		fprintf(stderr,
+			"muconvert: warning: --names %s has no effect: it is about "
+			"safetensors\n",
+			v->names);
 	if (!is_safetensors(from))
 		MU_TRY(mu_array_file_is(from, &hdf5));
 	if (hdf5)
@@ -225,8 +230,8 @@ int main(int argc, char **argv)
 		goto out;
 	MU_TRY(data_command_watch(&command, command.words[1]));
 	MU_TRY(convert(&values, command.words[0], command.words[1], &n));
-	printf("muconvert: %zu array%s of %s in %s\n", n, MU_S(n),
-	       mu_shown(command.words[0]), mu_shown(command.words[1]));
+	printf("muconvert: %zu array%s of %s in %s\n", n, MU_S(n), mu_shown(command.words[0]),
+	       mu_shown(command.words[1]));
 out:
 	return data_command_end(&command, st);
 }
