@@ -455,6 +455,12 @@ train 1 --network lenet --data-dir set --batch-size 20 --num-epochs 1 --optimize
 "$BUILDDIR/muconvert" A.params B.h5 >tool.log || fail "$(cat tool.log)"
 same_model A-0001.h5 B.h5 || fail "other weights after two conversions"
 train 1 --network lenet --data-dir set --batch-size 20 --load B.h5 --evaluate
+for mode in --evaluate "--evaluate --predict p.csv"; do
+	# shellcheck disable=SC2086 # words
+	run_limited 60 1 --data-dir set --load B.h5 $mode
+	[ $status = 2 ] || fail "exit status $status of a file that names no network"
+	expect "error: --(evaluate|predict): B.h5 does not say of which network .*: --network NAME is needed"
+done
 run_limited 60 1 --network lenet --data-dir set --batch-size 20 --load A.params --evaluate
 expect "A.params: is not an HDF5 file; it is MXNet's: muconvert makes one of it"
 cp x.safetensors y.safetensors

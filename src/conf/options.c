@@ -52,6 +52,11 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
 
+	if (!v->network && v->load && v->evaluate)
+		MU_FAIL(MU_ERR_USAGE,
+			"--%s: %s does not say of which network its parameters are: --network NAME "
+			"is needed",
+			v->predict ? "predict" : "evaluate", v->load);
 	if (!v->network && v->evaluate)
 		MU_FAIL(MU_ERR_USAGE, "--%s needs the file of parameters: --load FILE",
 			v->predict ? "predict" : "evaluate");
