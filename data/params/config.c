@@ -19,7 +19,6 @@ enum how {
 	ONE_OF,   /* one of `words` */
 	ROUNDING, /* another value than `words` changes the rounding alone */
 	SIZE,     /* the arrays' */
-	NAMES,    /* an object with as many members as there are classes */
 	INNER,    /* units within a block: four times the width, or null */
 	HEADS,
 	EPS,
@@ -69,7 +68,6 @@ static const struct member vit[] = {
 	{"|num_hidden_layers|", SIZE, SIZE_OF(layers)},
 	{"|num_channels|", SIZE, SIZE_OF(channels)},
 	{"|num_labels|_num_labels|", SIZE, SIZE_OF(classes)},
-	{"|id2label.*|", NAMES, NULL, 0},
 	{"|id2label|label2id|", ONE_OF, "|{}|null|", 0},
 	{"|intermediate_size|", INNER, NULL, 0},
 	{"|num_attention_heads|", HEADS, NULL, 0},
@@ -79,7 +77,7 @@ static const struct member vit[] = {
 	{"|image_size|", IMAGE, NULL, 0},
 	{"|patch_size|", PATCH, NULL, 0},
 	{"|is_decoder|", ONE_OF, "|false|", 0},
-	{"|attention_probs_dropout_prob|hidden_dropout_prob|encoder_stride|label2id.*|"
+	{"|attention_probs_dropout_prob|hidden_dropout_prob|encoder_stride|id2label.*|label2id.*|"
 	 "tie_word_embeddings|pooler_act|pooler_output_size|",
 	 HARMLESS, NULL, 0},
 	{NULL, HARMLESS, NULL, 0},
@@ -179,7 +177,6 @@ struct reading {
 	const struct model_sizes *sizes;
 	const struct member *rows;
 	const char *network;
-	size_t n_names; /* of classes */
 	size_t patch[2];
 	char told[200];
 };
@@ -316,7 +313,6 @@ static enum mu_status read_value(struct reading *r, const struct member *m, cons
 		MU_TRY(check_size(name, value,
 				  *(const size_t *)((const char *)r->sizes + m->offset)));
 		break;
-	case NAMES: r->n_names++; break;
 	case INNER: MU_TRY(check_inner(r, name, value)); break;
 	case HEADS: MU_TRY(set_number(&c->heads, name, value)); break;
 	case EPS: MU_TRY(set_number(&c->eps, name, value)); break;
@@ -374,11 +370,6 @@ static enum mu_status check_vit(const struct reading *r)
 			"its config.json has \"patch_size\": %zu, and its arrays have %zu: they "
 			"are not of one model",
 			r->patch[0], patch);
-	if (r->n_names > 0 && s->classes > 0 && r->n_names != s->classes)
-		MU_FAIL(MU_ERR_FORMAT,
-			"its config.json has %zu members of \"id2label\", and its arrays have %zu "
-			"classes: they are not of one model",
-			r->n_names, s->classes);
 	if (c->there && c->height == 0)
 		c->height = c->width = 224; /* transformers' default */
 	has = s->patches > 0 ? s->patches - 1 : 0;
@@ -431,6 +422,12 @@ out:
 	return st;
 }
 
+void model_config_release(struct model_config *c)
+{
+	mu_free(c->class_names);
+	c->class_names = NULL;
+}
+
 enum mu_status model_config_read(struct model_config *c, const char *place,
 				 const struct name_family *family, const struct model_sizes *sizes)
 {
@@ -453,12 +450,19 @@ enum mu_status model_config_read(struct model_config *c, const char *place,
 			   "bilinear interpolation here; give trainer --image-shape and --resize",
 			   r.told);
 	MU_TRY(check_whole(&r));
+	if (r.rows && !is_gpt2)
+		MU_TRY(model_classes_read(c, place, sizes->classes));
 	if (is_vit)
 		MU_TRY(check_vit(&r));
 	for (int i = 0; c->pixels && i < 3; i++) {
 		c->mean[i] *= 255;
 		c->std[i] = c->std[i] > 0 ? 255 * c->std[i] : 255;
 	}
+	if (c->pixels && c->std[0] < 1 && c->std[1] < 1 && c->std[2] < 1)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"its config.json has \"pretrained_cfg.std\" %g, of pixels from 0 to 1: "
+			"it is too small",
+			c->std[0] / 255);
 out:
 	return st;
 }

@@ -18,6 +18,7 @@ struct model {
 	double dropout, eps;
 	bool ours;            /* the network that was trained is one of the family */
 	size_t height, width; /* of images */
+	char *class_names;    /* a line each; NULL: not known */
 	struct mu_tokenizer *tokenizer;
 };
 
@@ -48,6 +49,7 @@ static enum mu_status read_model(struct mu_array_file *in, struct model *m)
 	m->ours = strncmp(network, m->family, n) == 0 && (!network[n] || network[n] == '-');
 	MU_TRY(mu_array_file_find_text(in, "image-shape", shape, sizeof shape));
 	MU_TRY(mu_array_file_read_text(in, "tokenizer", &tokens));
+	MU_TRY(mu_array_file_read_text(in, "class-names", &m->class_names));
 	m->heads = heads >= 1 && heads <= (double)m->sizes.hidden ? (long)heads : 0;
 	if (sscanf(shape, "%*u,%zu,%zu", &m->height, &m->width) != 2)
 		m->height = m->width = 0;
@@ -97,6 +99,16 @@ static void put_gpt2(struct mu_json *j, const struct model *m)
 	mu_json_bool(j, "tie_word_embeddings", !s->head);
 }
 
+/* Is there a name of each class? */
+static bool has_names(const struct model *m)
+{
+	size_t n = 0;
+
+	for (const char *p = m->class_names; p && *p; p++)
+		n += *p == '\n';
+	return n > 0 && n == m->sizes.classes;
+}
+
 /* ViTConfig of transformers. */
 static void put_vit(struct mu_json *j, const struct model *m)
 {
@@ -118,6 +130,8 @@ static void put_vit(struct mu_json *j, const struct model *m)
 	put(j, "patch_size", s->patch);
 	put(j, "num_channels", s->channels);
 	put(j, "num_labels", s->classes);
+	if (has_names(m))
+		model_classes_write(j, m->class_names);
 }
 
 static enum mu_status write_config(const struct model *m, const char *path)
@@ -165,7 +179,7 @@ static bool is_whole(const struct model *m)
 static enum mu_status check_config(const struct model *m, const char *to, const char *path)
 {
 	enum mu_status st = MU_OK;
-	struct model_config c;
+	struct model_config c = {.tied = -1};
 	const bool gpt2 = strcmp(m->family, "gpt2") == 0;
 	struct model_sizes sizes = m->sizes;
 
@@ -185,7 +199,15 @@ static enum mu_status check_config(const struct model *m, const char *to, const 
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has images of %zu x %zu, and the model %zu x %zu",
 			c.height, c.width, m->height, m->width);
+	if (has_names(m) && c.class_names && strcmp(c.class_names, m->class_names) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has other names of classes (\"id2label\") than the model");
+	if (has_names(m) && !c.class_names)
+		printf("muconvert: %s names no classes, and the model does: without the file, "
+		       "muconvert writes one with their names\n",
+		       mu_shown(path));
 out:
+	model_config_release(&c);
 	if (st != MU_OK)
 		mu_trace_prefix("%s is there already, of another model; remove it, and muconvert "
 				"writes the right one: ",
@@ -245,5 +267,6 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 	}
 out:
 	mu_tokenizer_free(m.tokenizer);
+	mu_free(m.class_names);
 	return st;
 }

@@ -317,6 +317,7 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 out:
 	while (c.list)
 		forget(&c.list);
+	model_config_release(&c.config);
 	mu_array_file_close(c.out, false);
 	mu_safetensors_close(c.in);
 	return st;

@@ -180,6 +180,9 @@ static void set_geometry(struct model_config *c, const struct pixels *p)
 			   crop[0], crop[1], c->height, c->width);
 		c->resize = height < width ? height : width;
 	}
+	if (p->crop && !p->resize)
+		model_note(c, "images smaller than the crop are enlarged here, and filled up with "
+			      "zeros by preprocessor_config.json");
 	if (p->resize && p->shorter == 0)
 		model_note(c, "images that are not square are cropped here, and squeezed by "
 			      "preprocessor_config.json");
@@ -195,6 +198,38 @@ static enum mu_status find_processor(void *context, const char *name, const char
 		    model_is_one_of(processors[i].types, value))
 			*p = processors[i];
 	return MU_OK;
+}
+
+/* What of the members together cannot be done here. */
+static enum mu_status check_pixels(const struct pixels *p, const double std[3])
+{
+	enum mu_status st = MU_OK;
+	char factor[48] = "\"do_rescale\": false";
+
+	if (p->rescale)
+		snprintf(factor, sizeof factor, "\"rescale_factor\": %g", p->factor);
+	for (int i = 0; i < 3; i++)
+		if (!(std[i] > 0))
+			MU_FAIL(MU_ERR_FORMAT,
+				"its preprocessor_config.json divides by %g (\"image_std\")",
+				p->std[i]);
+	if (std[0] < 1 && std[1] < 1 && std[2] < 1)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"its preprocessor_config.json has %s, so that pixels are divided by %g: "
+			"those of files are from 0 to 255; a rescale_factor of 1/255 is usual",
+			factor, std[0]);
+	for (int i = 0; p->crop && p->resize && i < 2; i++) {
+		const double side = p->shorter > 0 ? p->shorter : p->size[i];
+
+		if (side > 0 && p->cropped[i] > side)
+			MU_FAIL(MU_ERR_UNSUPPORTED,
+				"its preprocessor_config.json crops %g pixels (\"crop_size\") out "
+				"of images of %g (\"size\"): others fill the edge with zeros, "
+				"which is not done here",
+				p->cropped[i], side);
+	}
+out:
+	return st;
 }
 
 static enum mu_status read_file(struct pixels *p, struct model_config *c, const char *place,
@@ -216,11 +251,8 @@ static enum mu_status read_file(struct pixels *p, struct model_config *c, const 
 	for (int i = 0; i < 3; i++) {
 		c->mean[i] = p->normalize ? p->mean[i] / p->factor : 0;
 		c->std[i] = p->normalize ? p->std[i] / p->factor : 1 / p->factor;
-		if (!(c->std[i] > 0))
-			MU_FAIL(MU_ERR_FORMAT,
-				"its preprocessor_config.json divides by %g (\"image_std\")",
-				p->std[i]);
 	}
+	MU_TRY(check_pixels(p, c->std));
 out:
 	return st;
 }

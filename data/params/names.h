@@ -68,6 +68,7 @@ struct model_config {
 	bool pixels;
 	double mean[3], std[3];
 	double resize;             /* of the shorter side; 0: no */
+	char *class_names;         /* classes.c: a line each; NULL: not known; owned */
 	char notes[MODEL_NOTES]; /* lines for the user */
 };
 /* The name in the folder `place`, or in that of the file `place`. */
@@ -81,6 +82,11 @@ bool model_is_one_of(const char *words, const char *text);
  * member by which the network here computes something else, or that is not known. */
 enum mu_status model_config_read(struct model_config *c, const char *place,
 				 const struct name_family *family, const struct model_sizes *sizes);
+void model_config_release(struct model_config *c);
+/* classes.c: what config.json calls the classes. */
+enum mu_status model_classes_read(struct model_config *c, const char *place, size_t classes);
+/* Members of a config.json. names: a line each; they are cut into texts. */
+void model_classes_write(struct mu_json *j, char *names);
 /* images.c: preprocessor_config.json, after config.json. */
 enum mu_status model_images_read(struct model_config *c, const char *place);
 /* MU_ERR_FORMAT: the one in the folder of the file `to` makes other pixels than `in` says. */

@@ -125,6 +125,8 @@ enum mu_status convert_settings(struct model_config *c, const struct name_family
 	}
 	if (gpt2)
 		goto out;
+	if (c->class_names)
+		MU_TRY(mu_array_file_set_text(out, "class-names", c->class_names));
 	MU_TRY(set_images(c, s, out));
 	if (c->pixels)
 		model_note(c,

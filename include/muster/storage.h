@@ -204,6 +204,11 @@ typedef enum mu_status mu_setting_fn(void *context, const char *name, const char
 /* Call fn for every member; its error ends that. *there: false: no such file. MU_ERR_FORMAT: no
  * JSON object, or one with two members of a name. */
 enum mu_status mu_settings_each(const char *path, mu_setting_fn *fn, void *context, bool *there);
+/* The same for what is in one member alone: of an array the elements, by their numbers from 0 on;
+ * of an object its members, without the object's name. A text comes whole and without quotes. It is
+ * no error if the file or the member is not there. */
+enum mu_status mu_settings_within(const char *path, const char *member, mu_setting_fn *fn,
+				  void *context);
 
 MU_END_C
 

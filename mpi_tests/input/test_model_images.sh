@@ -28,6 +28,80 @@ for member in '"layer_norm_eps": 1e-12' '"patch_size": 4' '"num_attention_heads"
 	grep -q "$member" vit/config.json || fail "no $member: $(cat vit/config.json)"
 done
 cp vit/config.json vit.json
+
+# classes MEMBERS: with these members of config.json
+classes() {
+	sed "1a $1," vit.json >vit/config.json
+	convert vit v.h5
+}
+# wrong REGEX MEMBERS
+wrong() {
+	classes "$2"
+	[ $status = 1 ] || fail "exit status $status with $2"
+	expect "error: vit: its config.json $1"
+}
+wrong 'has class "3" in "id2label", and its arrays have 3 classes, 0 to 2' '"id2label": {"1":"a","2":"b","3":"c"}'
+wrong 'has class "x" in "id2label"' '"id2label": {"0":"a","x":"b","2":"c"}'
+wrong 'has 2 members of "id2label", and its arrays have 3 classes' '"id2label": {"0":"a","2":"c"}'
+wrong 'has two names of class 1 in "id2label": "b" and "c"' '"id2label": {"0":"a","1":"b","1":"c"}'
+wrong 'calls class 0 "a" in "id2label" and "b" in "label2id"' \
+	'"id2label": {"0":"a","1":"b","2":"c"}, "label2id": {"a":1,"b":0,"c":2}'
+wrong 'has class "3" in "label2id"' '"label2id": {"a":0,"b":3}'
+wrong 'has no name of class 1 in "label2id"' '"label2id": {"a":0,"b":2}'
+classes '"id2label": {"0":"a","1":"b\\nc","2":"c"}'
+expect 'vit: config.json has a line break in the name of class 1: the names of classes are left out'
+# What is called by numbers alone is not named.
+default='"id2label": {"0":"LABEL_0","1":"LABEL_1","2":"LABEL_2"}, "label2id": {"LABEL_0":0,"LABEL_1":1,"LABEL_2":2}'
+mkdir -p named
+cp vit.json named/config.json
+classes "$default"
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+convert v.h5 named/model.safetensors
+[ "$(wc -l <"$log")" = 1 ] || fail "names of default: $(cat "$log")"
+# Names go to the file and back; those beside the model must be the same.
+classes '"id2label": {"2":"a","1":"b \\"x\\"","0":"a"}, "label2id": {"a":"2","b \\"x\\"":1}'
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+convert v.h5 named/model.safetensors
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+rm named/config.json
+convert v.h5 named/model.safetensors
+tr -d ' \n' <named/config.json | grep -qF '"id2label":{"0":"a","1":"b\"x\"","2":"a"},"label2id":{"a":0,"b\"x\"":1}' ||
+	fail "$(cat named/config.json)"
+sed "1a $default," vit.json >named/config.json
+convert v.h5 named/model.safetensors
+expect 'named/config.json names no classes, and the model does'
+sed '1a "id2label": {"0":"a","1":"b","2":"c"},' vit.json >named/config.json
+convert v.h5 named/model.safetensors
+[ $status = 1 ] || fail "exit status $status of other names"
+expect 'error: named/config.json is there already, of another model; .*other names of classes'
+# The trainer compares them with those of folders, and predicts them.
+jpeg=$BUILDDIR/mpi_tests/lib/make_jpeg
+if [ -x "$jpeg" ]; then
+	for c in ant bee cow; do
+		mkdir -p "set/$c"
+		"$jpeg" write "set/$c/1.jpg" 32 32 rgb 1
+	done
+	printf 'set/ant/1.jpg\n' >images.lst
+	log=trainer.log
+	for order in '"0":"cow","1":"bee","2":"ant"' '"0":"ant","1":"bee","2":"cow"'; do
+		log=tool.log
+		classes "\"id2label\": {$order}"
+		log=trainer.log
+		run_limited 60 1 --load v.h5 --evaluate --data-val images.lst --predict p.csv --log-time 0
+		[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+		grep -Eq '^set/ant/1.jpg,(ant|bee|cow),' p.csv || fail "no name: $(cat p.csv)"
+		run_limited 60 1 --load v.h5 --evaluate --data-val set --log-time 0
+		case $order in
+		*:\"ant\",*) [ $status = 0 ] || fail "exit status $status: $(cat "$log")" ;;
+		*)
+			[ $status = 2 ] || fail "exit status $status of classes in another order"
+			expect 'error: .*class 0 is "cow" in v.h5 and "ant" in set: the same classes are needed'
+			;;
+		esac
+	done
+	log=tool.log
+fi
+cp vit.json vit/config.json
 sed -i '1a "add_cross_attention": false, "id2label": {}, "label2id": {},' vit/config.json
 # images MEMBERS: with a preprocessor_config.json of these
 images() {
@@ -110,6 +184,20 @@ for wrong in '"do_flip": true' '"do_pad": true' '"image_mean": [0.5]' '"image_st
 	name=${wrong#\"}
 	expect "error: vit: its preprocessor_config.json .*${name%%\"*}"
 done
+# What cannot be done here is refused where the model comes from, not by the trainer.
+for wrong in '"do_rescale": false' '"rescale_factor": 1' '"rescale_factor": 4, "do_normalize": false'; do
+	images "$wrong"
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	expect "error: vit: its preprocessor_config.json has ${wrong%%,*}, so that pixels are divided by 0\\.[25]5?:"
+done
+for wrong in '"size": {"shortest_edge": 32}, "crop_size": 64' '"size": 31, "crop_size": {"height": 32, "width": 16}'; do
+	images "\"image_processor_type\": \"CLIPImageProcessor\", $wrong"
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	expect 'crops (64|32) pixels \("crop_size"\) out of images of (32|31) \("size"\): others fill the edge'
+done
+images '"image_processor_type": "CLIPImageProcessor", "size": 16, "crop_size": 32, "do_resize": false'
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+expect 'images smaller than the crop are enlarged here'
 images '"do_normalize": false, "do_rescale": false'
 expect 'rgb-mean 0,0,0 and rgb-std 1,1,1'
 rm vit/preprocessor_config.json
