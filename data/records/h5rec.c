@@ -5,6 +5,7 @@
  */
 #include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "../lib/arguments.h"
 #include "../lib/progress.h"
@@ -171,6 +172,7 @@ static enum mu_status convert_records(struct job *job, const char *input)
 	struct mu_record_buffer buffer = {0};
 	struct mu_record record;
 	char where[WHERE_BYTES];
+	uint32_t crc = 0;
 
 	MU_TRY(mu_records_open(&records, input, &config));
 	mu_records_info(records, &info);
@@ -181,10 +183,17 @@ static enum mu_status convert_records(struct job *job, const char *input)
 			continue;
 		}
 		MU_TRY(mu_records_read(records, i, &buffer, &record));
+		crc = (uint32_t)crc32_z(crc, record.data, record.n);
 		MU_TRY(take(job, &record, mu_records_where(records, i, where, sizeof where),
 			    (double)(i + 1) / (double)info.n));
 	}
 	MU_TRY(mu_records_unchanged(records));
+	if (job->n == info.n) { /* the sum is that of all images */
+		st = mu_records_check_sum(records, crc);
+		if (st != MU_OK)
+			mu_trace_prefix("%s: ", input);
+		MU_TRY(st);
+	}
 	st = data_sink_finish(job->sink, true); /* class names belong to records */
 	job->sink = NULL;
 out:

@@ -227,16 +227,6 @@ static void check_ids(struct job *job)
 	report_error(job);
 }
 
-static void check_sum(struct job *job)
-{
-	if (!job->info.has_checksum || job->crc == job->info.checksum)
-		return;
-	mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
-		       "the images are damaged: their checksum is %08x; expected %08x", job->crc,
-		       job->info.checksum);
-	report_error(job);
-}
-
 static void print_labels(const struct job *job)
 {
 	size_t most = 0;
@@ -418,7 +408,8 @@ static enum mu_status look(const struct values *v, const char *path)
 	}
 	data_progress_end(&job->progress);
 	check_ids(job);
-	check_sum(job);
+	if (mu_records_check_sum(records, job->crc) != MU_OK)
+		report_error(job);
 	print_info(job, path);
 	MU_TRY(mu_records_unchanged(records));
 	if (job->errors)

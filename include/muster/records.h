@@ -130,6 +130,8 @@ const char *mu_records_where(const struct mu_records *r, size_t i, char *text, s
 /* MU_ERR_IO if the size or modification time of a file has changed since it was opened. Cheap: call
  * once per epoch. */
 enum mu_status mu_records_unchanged(const struct mu_records *r);
+/* crc: CRC-32 of the data of all records in order. MU_ERR_FORMAT: the file has another one. */
+enum mu_status mu_records_check_sum(const struct mu_records *r, uint32_t crc);
 
 /*
  * ---- RecordIO: the records of one .rec file, with any contents. ----
@@ -231,8 +233,9 @@ void mu_image_list_release(struct mu_image_list *list);
  *
  * Attributes of the file: format = "muster-data", version = 1, kind = "encoded" or "raw", creator,
  * count = n, checksum = "CRC-32 (zlib) of the bytes of each array, little-endian". Of each array:
- * units, checksum = "crc32:89abcdef". Readers need format, version and the arrays. A checksum that
- * exists must be correct; recinfo checks that of the images, every opening checks the others.
+ * units, checksum = "crc32:89abcdef". Readers need format, version and the arrays; kind, count and
+ * checksums must be correct where they exist. The checksum of the images is that of whoever reads
+ * all of them (recinfo, h5rec); every opening checks the others.
  *
  * All arrays are contiguous, and arrays of 1 MiB and more begin at a multiple of 1 MiB, the usual
  * stripe of a parallel file system. HDF5 only locates the images; any thread then reads a record by

@@ -2,7 +2,6 @@
 /* @np 0 */
 /* HDF5 data files that are damaged: each array, each attribute, and every byte of a small file. */
 #include <muster/records.h>
-#include <muster/storage.h>
 
 #include <hdf5.h>
 
@@ -149,37 +148,51 @@ static void test_attributes(void)
 	file = change();
 	put_text(file, "version", "one");
 	H5Fclose(file);
-	CHECK_FAILS(try_file(), MU_ERR_IO, "bad.h5: H5Aread failed", "");
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "bad.h5: attribute \"version\" is not one whole",
+		    "");
 	file = change();
 	CHECK(H5Adelete(file, "version") >= 0);
 	H5Fclose(file);
 	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "no attribute \"version\"", "expected 1");
 }
 
-/* Of files of named arrays, too: one text is wanted, and another program may have stored many. */
-static void test_many_texts(void)
+static void put_count(hid_t file, hid_t type, const void *count)
 {
-	enum { MANY = 4000 };
-	static char texts[MANY][8];
-	const hsize_t n = MANY;
-	struct mu_array_file *f;
-	hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &n, NULL), file, attribute;
-	char text[8];
+	hid_t space = H5Screate(H5S_SCALAR), attribute;
 
-	CHECK(mu_array_file_create(&f, data_path("texts.h5")) == MU_OK);
-	CHECK(mu_array_file_close(f, true) == MU_OK);
-	H5Tset_size(type, sizeof *texts);
-	file = H5Fopen(data_path("texts.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
-	attribute = H5Acreate2(file, "format", type, space, H5P_DEFAULT, H5P_DEFAULT);
-	CHECK(H5Awrite(attribute, type, texts) >= 0);
+	CHECK(H5Adelete(file, "count") >= 0);
+	attribute = H5Acreate2(file, "count", type, space, H5P_DEFAULT, H5P_DEFAULT);
+	CHECK(H5Awrite(attribute, type, count) >= 0);
 	H5Aclose(attribute);
-	H5Fclose(file);
 	H5Sclose(space);
-	H5Tclose(type);
-	CHECK(mu_array_file_open_checked(&f, data_path("texts.h5")) == MU_OK);
-	CHECK_FAILS(mu_array_file_get_text(f, "format", text, sizeof text), MU_ERR_FORMAT,
-		    "texts.h5: attribute \"format\" is not one text", "");
-	CHECK(mu_array_file_close(f, false) == MU_OK);
+	H5Fclose(file);
+}
+
+/* What may be missing must be right where it is there. */
+static void test_kind_and_count(void)
+{
+	const int64_t four = N - 1, below = -N;
+	const double five = N;
+	hid_t file = change();
+
+	put_text(file, "kind", "zzz");
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "bad.h5: attribute \"kind\" is \"zzz\"",
+		    "expected \"encoded\"");
+	file = change();
+	put_text(file, "kind", "raw");
+	H5Fclose(file);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "\"kind\" is \"raw\"", "has 1 dimension");
+	put_count(change(), H5T_NATIVE_INT64, &four);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "bad.h5: attribute \"count\" is 4", "5 images");
+	put_count(change(), H5T_NATIVE_INT64, &below);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "\"count\" is -5", "5 images");
+	put_count(change(), H5T_NATIVE_DOUBLE, &five);
+	CHECK_FAILS(try_file(), MU_ERR_FORMAT, "\"count\" is not one whole number", "");
+	file = change();
+	CHECK(H5Adelete(file, "kind") >= 0 && H5Adelete(file, "count") >= 0);
+	H5Fclose(file);
+	CHECK(try_file() == MU_OK);
 }
 
 static void test_checksums(void)
@@ -254,6 +267,7 @@ static void test_types(void)
 	struct array labels = {"labels", H5T_NATIVE_DOUBLE, 2, {N, 1}, doubles};
 	struct array offsets = {"offsets", H5T_NATIVE_INT32, 1, {N + 1}, ints};
 	struct array images = {"images", H5T_NATIVE_UINT16, 1, {190}, bytes};
+	struct array with_sign = {"images", H5T_NATIVE_INT8, 1, {190}, bytes};
 	struct array plane = {"images", H5T_NATIVE_UINT8, 2, {19, 10}, bytes};
 	struct array never = {"images", H5T_NATIVE_UINT8, 1, {190}, NULL};
 	struct array ids = {"ids", H5T_NATIVE_FLOAT, 1, {N}, ints};
@@ -265,6 +279,8 @@ static void test_types(void)
 		    "numbers of 8 bytes; expected float32, (n, label_width)");
 	CHECK_FAILS(try_array(&offsets), MU_ERR_FORMAT, "array \"offsets\"", "expected uint64");
 	CHECK_FAILS(try_array(&images), MU_ERR_FORMAT, "array \"images\"", "numbers of 2 bytes");
+	CHECK_FAILS(try_array(&with_sign), MU_ERR_FORMAT, "array \"images\" is of type int8",
+		    "expected uint8");
 	CHECK_FAILS(try_array(&plane), MU_ERR_FORMAT, "array \"images\" has 2 dimensions",
 		    "(bytes) or (n, h, w, c)");
 	CHECK_FAILS(try_array(&never), MU_ERR_FORMAT, "array \"images\" claims 190",
@@ -355,111 +371,6 @@ static void test_every_byte(void)
 	CHECK(errors > 100);
 }
 
-/* ---- links of files of named arrays ---- */
-
-static const size_t dims[] = {5};
-
-static void write_arrays(const char *name)
-{
-	static const float numbers[5] = {1, 2, 3, 4, 5};
-	struct mu_array_file *f;
-
-	if (!CHECK(mu_array_file_create(&f, data_path(name)) == MU_OK))
-		return;
-	CHECK(mu_array_file_write(f, "arg/weight", 1, dims, numbers) == MU_OK);
-	CHECK(mu_array_file_write(f, "aux/mean", 1, dims, numbers) == MU_OK);
-	CHECK(mu_array_file_close(f, true) == MU_OK);
-}
-
-static enum mu_status ignore(void *context, const char *name, int ndims, const size_t *sizes)
-{
-	(void)name;
-	(void)ndims;
-	(void)sizes;
-	++*(size_t *)context;
-	return MU_OK;
-}
-
-/* l.h5, of which HDF5 itself has made something: is refused with these words, listed and read. */
-static void refused(hid_t file, const char *words)
-{
-	struct mu_array_file *f;
-	float mean[5];
-	size_t n = 0;
-
-	H5Fclose(file);
-	if (!CHECK(mu_array_file_open_checked(&f, data_path("l.h5")) == MU_OK))
-		return;
-	CHECK(mu_array_file_each(f, ignore, &n) == MU_ERR_FORMAT);
-	CHECK_HAS(mu_trace_message(), words);
-	mu_trace_clear();
-	if (!strstr(words, "a link, which")) { /* a link within the file can be read */
-		CHECK(mu_array_file_read(f, "aux/mean", 1, dims, mean) == MU_ERR_FORMAT);
-		CHECK_HAS(mu_trace_message(), words);
-		mu_trace_clear();
-	}
-	CHECK(mu_array_file_close(f, false) == MU_OK);
-}
-
-static hid_t without_mean(void)
-{
-	hid_t file;
-
-	write_arrays("l.h5");
-	file = H5Fopen(data_path("l.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
-	CHECK(file >= 0 &&
-	      H5Lmove(file, "aux/mean", file, "aux/moved", H5P_DEFAULT, H5P_DEFAULT) >= 0);
-	return file;
-}
-
-/* Arrays that are elsewhere. */
-static void test_array_links(void)
-{
-	const hsize_t n = 5;
-	hid_t file, list, space = H5Screate_simple(1, &n, NULL), set;
-	struct mu_array_file *f;
-	float mean[5];
-
-	write_arrays("other.h5");
-	file = without_mean();
-	H5Lcreate_soft("/aux/moved", file, "aux/mean", H5P_DEFAULT, H5P_DEFAULT);
-	refused(file, "\"aux/mean\" is a link, which is not followed");
-	file = without_mean();
-	H5Ldelete(file, "aux", H5P_DEFAULT);
-	H5Lcreate_external("other.h5", "/aux", file, "aux", H5P_DEFAULT, H5P_DEFAULT);
-	H5Fclose(file);
-	CHECK(mu_array_file_open_checked(&f, data_path("l.h5")) == MU_OK);
-	CHECK(mu_array_file_read(f, "aux/mean", 1, dims, mean) == MU_ERR_FORMAT);
-	CHECK_HAS(mu_trace_message(), "array \"aux/mean\" is a link to another file");
-	mu_trace_clear();
-	CHECK(mu_array_file_close(f, false) == MU_OK);
-	file = without_mean();
-	list = H5Pcreate(H5P_DATASET_CREATE);
-	H5Pset_external(list, "numbers", 0, 5 * sizeof(float));
-	set = H5Dcreate2(file, "aux/mean", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-	CHECK(set >= 0);
-	H5Dclose(set);
-	H5Pclose(list);
-	refused(file, "the numbers of array \"aux/mean\" are in other files");
-	file = without_mean();
-	list = H5Pcreate(H5P_DATASET_CREATE);
-	H5Pset_virtual(list, space, "other.h5", "/aux/mean", space);
-	set = H5Dcreate2(file, "aux/mean", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-	CHECK(set >= 0);
-	H5Dclose(set);
-	H5Pclose(list);
-	refused(file, "the numbers of array \"aux/mean\" are in other files");
-	file = without_mean();
-	set = H5Dcreate2(file, "aux/mean", H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT,
-			 H5P_DEFAULT);
-	CHECK(set >= 0);
-	H5Dclose(set);
-	refused(file, "float32");
-	H5Sclose(space);
-	unlink(data_path("other.h5"));
-	unlink(data_path("l.h5"));
-}
-
 int main(void)
 {
 	if (!scratch_make(data_folder))
@@ -467,10 +378,9 @@ int main(void)
 	make_good();
 	memcpy(bad, good, nbytes);
 	test_attributes();
-	test_many_texts();
+	test_kind_and_count();
 	test_checksums();
 	test_links();
-	test_array_links();
 	test_missing_arrays();
 	test_types();
 	test_offsets();

@@ -141,9 +141,10 @@ enum mu_status mu_array_read_checksums(struct mu_array_file *f)
 	MU_H5(space = H5Dget_space(set));
 	MU_H5(n = H5Sget_simple_extent_npoints(space));
 	if (H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) != sizeof(uint32_t) ||
+	    H5Tget_sign(type) != H5T_SGN_NONE ||
 	    H5Dget_storage_size(set) != (hsize_t)n * sizeof(uint32_t))
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: \"%s\" are not whole numbers of 32 bits, or not all there", f->path,
+			"%s: \"%s\" are not of type uint32, or not all there", f->path,
 			checksums_name);
 	MU_TRY(MU_ALLOC(f->checksums, (size_t)n + 1, "checksums"));
 	MU_H5(H5Dread(set, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, f->checksums));
@@ -159,18 +160,20 @@ static enum mu_status get_index(struct mu_array_file *f, hid_t set, const char *
 				uint32_t *index)
 {
 	enum mu_status st = MU_OK;
-	hid_t attr = -1, space = -1;
+	hid_t attr = -1, space = -1, type = -1;
 
 	MU_H5(attr = H5Aopen(set, index_name, H5P_DEFAULT));
 	MU_H5(space = H5Aget_space(attr));
-	if (H5Sget_simple_extent_npoints(space) != 1)
-		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\": %s is not one number", f->path, name,
-			index_name);
+	MU_H5(type = H5Aget_type(attr));
+	if (H5Tget_class(type) != H5T_INTEGER || H5Sget_simple_extent_npoints(space) != 1)
+		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\": %s is not one whole number", f->path,
+			name, index_name);
 	MU_H5(H5Aread(attr, H5T_NATIVE_UINT32, index));
 	if (*index >= f->n_checksums)
 		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has checksum %u, and there are %zu",
 			f->path, name, *index, f->n_checksums);
 out:
+	mu_h5_close_type(type);
 	mu_h5_close_space(space);
 	mu_h5_close_attribute(attr);
 	return st;

@@ -43,14 +43,39 @@ out:
 	return st;
 }
 
+/* An attribute of a file that is one whole number; *found = false if there is none. */
+static enum mu_status get_number(const struct mu_file *f, hid_t file, const char *name,
+				 int64_t *value, bool *found)
+{
+	enum mu_status st = MU_OK;
+	const char *path = f->path;
+	hid_t attribute = -1, type = -1, space = -1;
+	htri_t there;
+
+	MU_H5_TRY(path, there = H5Aexists(file, name));
+	*found = there > 0;
+	if (!there)
+		goto out;
+	MU_H5_TRY(path, attribute = H5Aopen(file, name, H5P_DEFAULT));
+	MU_H5_TRY(path, type = H5Aget_type(attribute));
+	MU_H5_TRY(path, space = H5Aget_space(attribute));
+	if (H5Tget_class(type) != H5T_INTEGER || H5Sget_simple_extent_npoints(space) != 1)
+		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"%s\" is not one whole number", path, name);
+	MU_H5_TRY(path, H5Aread(attribute, H5T_NATIVE_INT64, value));
+out:
+	mu_h5_close_space(space);
+	mu_h5_close_type(type);
+	mu_h5_close_attribute(attribute);
+	return st;
+}
+
 enum mu_status mu_data_check_format(const struct mu_file *f, hid_t file)
 {
 	enum mu_status st = MU_OK;
 	const char *path = f->path;
 	char text[TEXT_BYTES] = "";
-	hid_t attribute = -1, space = -1;
+	int64_t version;
 	bool found;
-	int version = 0;
 
 	MU_TRY(get_text(f, file, "format", text, &found));
 	if (!found || strcmp(text, MU_DATA_FORMAT) != 0)
@@ -58,20 +83,37 @@ enum mu_status mu_data_check_format(const struct mu_file *f, hid_t file)
 			"%s: is an HDF5 file, but no data file: its attribute \"format\" is %s%s; "
 			"expected " MU_DATA_FORMAT,
 			path, found ? "" : "missing", text);
-	if (H5Aexists(file, "version") <= 0)
+	MU_TRY(get_number(f, file, "version", &version, &found));
+	if (!found)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no attribute \"version\"; expected %d", path,
 			MU_DATA_VERSION);
-	MU_H5_TRY(path, attribute = H5Aopen(file, "version", H5P_DEFAULT));
-	MU_H5_TRY(path, space = H5Aget_space(attribute));
-	if (H5Sget_simple_extent_npoints(space) != 1)
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"version\" is not one number", path);
-	MU_H5_TRY(path, H5Aread(attribute, H5T_NATIVE_INT, &version));
 	if (version != MU_DATA_VERSION)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: is of version %d; this program reads version %d",
-			path, version, MU_DATA_VERSION);
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: is of version %lld; this program reads version %d",
+			path, (long long)version, MU_DATA_VERSION);
 out:
-	mu_h5_close_space(space);
-	mu_h5_close_attribute(attribute);
+	return st;
+}
+
+enum mu_status mu_data_check_images(const struct mu_file *f, hid_t file, size_t n, bool raw)
+{
+	enum mu_status st = MU_OK;
+	const char *path = f->path, *kind = raw ? "raw" : "encoded";
+	char text[TEXT_BYTES] = "";
+	int64_t count;
+	bool found;
+
+	MU_TRY(get_text(f, file, "kind", text, &found));
+	if (found && strcmp(text, kind) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: attribute \"kind\" is \"%s\"; expected \"%s\", because array "
+			"\"images\" has %d dimension%s",
+			path, text, kind, raw ? 4 : 1, raw ? "s" : "");
+	MU_TRY(get_number(f, file, "count", &count, &found));
+	if (found && (count < 0 || (size_t)count != n))
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: attribute \"count\" is %lld; the arrays hold %zu image%s", path,
+			(long long)count, n, MU_S(n));
+out:
 	return st;
 }
 

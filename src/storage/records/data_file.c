@@ -45,6 +45,13 @@ static enum mu_status open_images(struct mu_records *r, struct data_file *d, hid
 	haddr_t at;
 
 	MU_TRY(mu_data_array_open(&d->file, file, &a, &want_images));
+	/* HDF5 converts other arrays; the bytes of this one are read as they are. */
+	if (H5Tget_sign(a.type) != H5T_SGN_NONE || H5Tget_precision(a.type) != 8)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: array \"images\" is of type %s%zu; expected %s (h5py: "
+			"astype('uint8'))",
+			path, H5Tget_sign(a.type) == H5T_SGN_NONE ? "uint" : "int",
+			H5Tget_precision(a.type), want_images.text);
 	MU_H5_TRY(path, list = H5Dget_create_plist(a.set));
 	if (H5Pget_layout(list) != H5D_CONTIGUOUS || H5Pget_external_count(list) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -195,6 +202,7 @@ static enum mu_status read_arrays(struct mu_records *r, struct data_file *d, hid
 	if (!d->sample)
 		MU_TRY(read_offsets(d, file));
 	MU_TRY(read_labels(r, d, file));
+	MU_TRY(mu_data_check_images(&d->file, file, d->n, d->sample > 0));
 	MU_TRY(read_classes(r, d, file));
 	MU_TRY(check_labels(r, d));
 out:

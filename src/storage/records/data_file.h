@@ -35,6 +35,8 @@ struct mu_data_wanted {
 
 /* Check the attributes format and version. */
 enum mu_status mu_data_check_format(const struct mu_file *f, hid_t file);
+/* Check the attributes kind and count, which may be missing. */
+enum mu_status mu_data_check_images(const struct mu_file *f, hid_t file, size_t n, bool raw);
 /* Open an array; check that it exists, meets the requirements, and that all its bytes are in the
  * file. */
 enum mu_status mu_data_array_open(const struct mu_file *f, hid_t file, struct mu_data_array *a,

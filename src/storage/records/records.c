@@ -165,6 +165,18 @@ enum mu_status mu_records_unchanged(const struct mu_records *r)
 	return r->ops->unchanged(r);
 }
 
+enum mu_status mu_records_check_sum(const struct mu_records *r, uint32_t crc)
+{
+	enum mu_status st = MU_OK;
+
+	if (r->info.has_checksum && crc != r->info.checksum)
+		MU_FAIL(MU_ERR_FORMAT,
+			"the images are damaged: their checksum is %08x; expected %08x", crc,
+			r->info.checksum);
+out:
+	return st;
+}
+
 enum mu_status mu_records_check_labels(const struct mu_records *r, size_t i, const float *labels,
 				       size_t n)
 {
