@@ -2,6 +2,8 @@
 /* Memory that grows, and whole files in it. */
 #include "image.h"
 
+#include <muster/storage.h>
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,13 +36,12 @@ enum mu_status data_buffer_read(struct data_buffer *out, const char *path, size_
 {
 	enum mu_status st = MU_OK;
 	struct stat status;
-	FILE *f = fopen(path, "rbe");
+	FILE *f;
 
 	*nbytes = 0;
-	if (!f || fstat(fileno(f), &status) != 0)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-	if (!S_ISREG(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", path);
+	MU_TRY(mu_stream_open(&f, path));
+	if (fstat(fileno(f), &status) != 0)
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
 	*nbytes = (size_t)status.st_size;
 	if (*nbytes == 0)
 		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an image", path);

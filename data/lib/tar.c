@@ -96,10 +96,12 @@ out:
 static enum mu_status open_tar(struct tar *tar)
 {
 	enum mu_status st = MU_OK;
-	struct stat status;
+	struct stat status = {.st_mode = S_IFREG};
 
 	if (stat(tar->path, &status) == 0)
 		tar->nbytes = (double)status.st_size;
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", tar->path);
 	tar->archive = archive_read_new();
 	if (!tar->archive)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for libarchive");

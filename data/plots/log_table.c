@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/storage.h>
+
 enum { BLOCK_BYTES = 1 << 20, TEXT_BYTES = 256, EPOCH_MAX = 1000000000 };
 
 struct reader {
@@ -276,6 +278,24 @@ out:
 	return st;
 }
 
+/* A shell's <(command) is a pipe that something writes to; any other may wait for ever. */
+static enum mu_status open_log(FILE **file, const char *path)
+{
+	enum mu_status st = MU_OK;
+
+	if (strcmp(path, "-") == 0) {
+		*file = stdin;
+	} else if (strncmp(path, "/dev/", 5) == 0) {
+		*file = fopen(path, "r");
+		if (!*file)
+			MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	} else {
+		MU_TRY(mu_stream_open(file, path));
+	}
+out:
+	return st;
+}
+
 enum mu_status log_table_read(struct log_table *table, const struct log_metrics *m,
 			      const char *path, bool skip_bad)
 {
@@ -285,11 +305,10 @@ enum mu_status log_table_read(struct log_table *table, const struct log_metrics 
 			   .metrics = m,
 			   .path = is_stdin ? "standard input" : path,
 			   .skip_bad = skip_bad};
-	FILE *file = is_stdin ? stdin : fopen(path, "r");
+	FILE *file = stdin;
 	char *block = NULL;
 
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	MU_TRY(open_log(&file, path));
 	MU_TRY(MU_ALLOC(block, BLOCK_BYTES, "a part of the log"));
 	MU_TRY(read_lines(&r, file, block));
 	table->incomplete = r.n_values == 0;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/storage.h>
+
 /* The text of a line, after time and rank: "2026-11-22 10:00:00,123 Node[0] text". */
 static char *text_of(char *line)
 {
@@ -137,12 +139,11 @@ out:
 enum mu_status notes_read(struct notes *notes, const char *path)
 {
 	enum mu_status st = MU_OK;
-	FILE *file = fopen(path, "r");
+	FILE *file;
 	char *line = NULL;
 	size_t room = 0;
 
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: %s", path, strerror(errno));
+	MU_TRY(mu_stream_open(&file, path));
 	while (getline(&line, &room, file) >= 0)
 		MU_TRY(read_line(notes, text_of(line)));
 	if (ferror(file))

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <muster/base.h>
+#include <muster/storage.h>
 
 enum { TEXT_BYTES = 1024 };
 
@@ -143,13 +144,10 @@ enum mu_status data_checkpoint_info(const char *path, bool *is_one)
 	enum mu_status st = MU_OK;
 	struct mu_array_file *file = NULL;
 	char head[8] = "", format[TEXT_BYTES] = "";
-	FILE *stream = fopen(path, "re");
 
-	*is_one = mu_array_file_supported() && stream &&
-		  fread(head, 1, sizeof head, stream) == sizeof head &&
+	*is_one = mu_array_file_supported() &&
+		  mu_stream_head(path, head, sizeof head) == sizeof head &&
 		  memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0;
-	if (stream)
-		fclose(stream);
 	if (!*is_one)
 		goto out;
 	/* An .h5 file of images says nothing. */

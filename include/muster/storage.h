@@ -46,6 +46,8 @@ void mu_replace_release(struct mu_replace *r);
 /* Open a plain file for reading. MU_ERR_IO: it cannot be opened, or is a device or a pipe, for
  * which a rank would wait. */
 enum mu_status mu_stream_open(FILE **out, const char *path);
+/* The first bytes of a plain file; fewer than nbytes of a shorter one, 0 if it cannot be opened. */
+size_t mu_stream_head(const char *path, void *head, size_t nbytes);
 /* Open a plain file for writing at its end; it is made, or emptied unless it is kept. MU_ERR_IO as
  * above. */
 enum mu_status mu_stream_append(FILE **out, const char *path, bool keep);

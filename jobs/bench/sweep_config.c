@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/storage.h>
+
 enum { WHERE_BYTES = 1024, TEXT_BYTES = 8192, MOST_EXPERIMENTS = 100000, DEPTH = 16 };
 
 /* ---- ${name} ---- */
@@ -295,14 +297,11 @@ out:
 }
 
 /* Without the byte order mark that the text may begin with. */
-static json_t *load(const char *path, json_error_t *error)
+static json_t *load(FILE *file, json_error_t *error)
 {
-	FILE *file = fopen(path, "rb");
 	char mark[3];
 	json_t *root;
 
-	if (!file)
-		return json_load_file(path, JSON_REJECT_DUPLICATES, error); /* which says why */
 	if (fread(mark, 1, sizeof mark, file) != sizeof mark ||
 	    memcmp(mark, "\xef\xbb\xbf", 3) != 0)
 		rewind(file);
@@ -315,12 +314,12 @@ enum mu_status sweep_config_read(const char *path, json_t **experiments)
 {
 	enum mu_status st = MU_OK;
 	json_error_t error;
-	json_t *root = load(path, &error);
-	json_t *parameters = json_object(), *variables = json_object();
+	json_t *root = NULL, *parameters = json_object(), *variables = json_object();
+	FILE *file;
 
 	*experiments = json_array();
-	if (!root && error.line < 0)
-		MU_FAIL(MU_ERR_IO, "%s: %s", path, error.text);
+	MU_TRY(mu_stream_open(&file, path));
+	root = load(file, &error);
 	if (!root)
 		MU_FAIL(MU_ERR_USAGE, "%s, line %d, column %d: %s", path, error.line, error.column,
 			error.text);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/storage.h>
+
 enum { NAME_BYTES = 128, HOSTS_MOST = 1024 };
 
 void sweep_log_put(FILE *log, const char *name, const json_t *value)
@@ -34,14 +36,13 @@ static const char *split(const char *line, char name[NAME_BYTES])
 enum mu_status sweep_log_read(const char *path, json_t **values)
 {
 	enum mu_status st = MU_OK;
-	FILE *file = fopen(path, "r");
+	FILE *file = NULL;
 	char name[NAME_BYTES], *line = NULL;
 	const char *text;
 	size_t nbytes = 0, number = 0;
 
 	*values = json_object();
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: %s", path, strerror(errno));
+	MU_TRY(mu_stream_open(&file, path));
 	while (getline(&line, &nbytes, file) >= 0) {
 		json_t *value;
 
@@ -137,7 +138,7 @@ enum mu_status sweep_log_times(const char *path, const json_t *experiment, json_
 {
 	enum mu_status st = MU_OK;
 	const double batch = (double)sweep_whole(experiment, "exp.effective_batch");
-	FILE *file = fopen(path, "r");
+	FILE *file = NULL;
 	struct sweep_batches batches;
 	char *line = NULL;
 	size_t nbytes = 0;
@@ -146,8 +147,7 @@ enum mu_status sweep_log_times(const char *path, const json_t *experiment, json_
 
 	*times = json_array();
 	sweep_job_batches(experiment, &batches);
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: %s", path, strerror(errno));
+	MU_TRY(mu_stream_open(&file, path));
 	while (getline(&line, &nbytes, file) >= 0)
 		if (read_speed(line, &behind, &rate) && behind >= batches.warm_up)
 			json_array_append_new(*times, json_real(1e3 * batch / rate));

@@ -111,8 +111,8 @@ printf 'hello\nworld\n' >foreign.log
 refuses 1 'foreign.log: not the log of a training: none of its 2 lines' foreign.log
 head -c 3000000 /dev/zero >zeros.log
 refuses 1 'zeros.log: not the log of a training' zeros.log
-refuses 1 'none.log: cannot be opened: No such file' none.log
-refuses 1 'set: cannot be read: Is a directory' set
+refuses 1 'none.log: cannot be read: No such file' none.log
+refuses 1 'set: cannot be read: it is not a plain file' set
 head -n 2 new.log >young.log
 refuses 1 'young.log: no epoch is complete in it: 1 lines of speed' young.log
 # Of several logs those without an epoch are left out; one at least must have one.

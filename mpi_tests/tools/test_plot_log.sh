@@ -131,7 +131,7 @@ chmod +x bin/gnuplot
 	rm -f fail_now ran
 	refuses 2 '--output x\.pdf: a name that ends in' one.log --output x.pdf
 	refuses 2 '--output FILE is needed' one.log
-	refuses 1 'none\.log: cannot be opened' one.log none.log --output x.svg
+	refuses 1 'none\.log: cannot be read' one.log none.log --output x.svg
 	refuses 1 'no log has values of the metric "nll-loss"; others there: ' one.log --metric-names nll-loss \
 		--output x.svg
 	refuses 2 '"one\.log": with --scaling words are N:LOG' --scaling one.log 2:one.log --output x.svg

@@ -68,6 +68,39 @@ refused 2 'pipe: cannot be read: it is not a plain file' "$TRAINER" $text --voca
 refused 2 'pipe: cannot be read: it is not a plain file' "$TRAINER" ${text/-train text/-train pipe}
 refused 2 'pipe: cannot be read: it is not a plain file' "$TRAINER" $run --conv-table pipe
 
+mkdir -p pipes/ant && mkfifo pipes/ant/p.png x-images-idx3-ubyte x.tar
+printf '0\t0\tant/p.png\n' >pipes.lst
+plain='is not a plain file'
+# What a tool reads: TOOL ARGUMENTS, parted by blanks.
+while read -r tool arguments; do
+	[ -x "$BUILDDIR/$tool" ] || continue
+	refused 1 "$plain" "$BUILDDIR/$tool" $arguments
+done <<-'END'
+	im2rec pipes pipes
+	im2rec pipes pipes --pass-through
+	recinfo pipe
+	recinfo pipe --no-decode
+	recinfo x-images-idx3-ubyte
+	h5rec pipe out.rec
+	h5rec x-images-idx3-ubyte out.rec
+	rec2idx pipe out.idx
+	parse_log pipe
+	plot_log pipe --output out.svg
+	tokenize --train --vocab-size 300 tokens pipe
+	muconvert pipe out.h5
+	mubench run pipe
+END
+for tool in "h5rec x.tar out.rec" "cifar_pack --input pipe --output out"; do
+	[ -x "$BUILDDIR/${tool%% *}" ] || continue
+	"$BUILDDIR"/$tool 2>&1 </dev/null | grep -q 'has no libarchive' || refused 1 "$plain" "$BUILDDIR/"$tool
+done
+refused 2 "$plain" "$TRAINER" $run --load pipe
+refused 2 "$plain" "$TRAINER" --network mlp --data-train pipe
+[ ! -e out.rec ] && [ ! -e out.idx ] && [ ! -e pipes.rec ] || fail "left: $(ls)"
+if [ -x "$BUILDDIR/parse_log" ]; then
+	"$BUILDDIR/parse_log" <(echo 'Epoch[0] Train-accuracy=0.9') >"$log" 2>&1 || fail "a shell's pipe: $(cat "$log")"
+fi
+
 part "a full standard output"
 if [ -w /dev/full ]; then
 	"$TRAINER" --info >/dev/full 2>"$log" && fail "--info that nobody got"

@@ -235,13 +235,15 @@ enum { PREVIOUS_LINES = 16 };
 /* false: there is none. */
 static bool read_previous(const char *path, struct previous *f)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file;
 	char *line = NULL;
 	size_t room = 0;
 
 	*f = (struct previous){.pid = 0};
-	if (!file)
+	if (mu_stream_open(&file, path) != MU_OK) {
+		mu_trace_clear();
 		return false;
+	}
 	for (int i = 0; i < PREVIOUS_LINES && getline(&line, &room, file) > 0; i++) {
 		sscanf(line, " \"exit\": \"%15[a-z]", f->exit);
 		sscanf(line, " \"host\": \"%63[^\"]", f->host);
@@ -267,12 +269,11 @@ static enum mu_status mark_lost(const char *path)
 {
 	enum mu_status st = MU_OK;
 	struct mu_replace replace = {0};
-	FILE *file = fopen(path, "re");
+	FILE *file;
 	char *line = NULL;
 	size_t room = 0;
 
-	if (!file)
-		MU_FAIL(MU_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	MU_TRY(mu_stream_open(&file, path));
 	MU_TRY(mu_replace_open(&replace, path));
 	while (getline(&line, &room, file) > 0)
 		if (strcmp(line, "  \"exit\": \"running\",\n") == 0)

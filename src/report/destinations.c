@@ -35,12 +35,10 @@ out:
 static enum mu_status check_log(const char *path)
 {
 	enum mu_status st = MU_OK;
-	FILE *file = fopen(path, "re");
-	const int first = file ? fgetc(file) : EOF;
+	unsigned char first;
 
-	if (file)
-		fclose(file);
-	if (first != EOF && !isprint(first) && first != '\n' && first != '\033')
+	if (mu_stream_head(path, &first, 1) == 1 && !isprint(first) && first != '\n' &&
+	    first != '\033')
 		MU_FAIL(MU_ERR_USAGE, "--log %s: is there, and is no log", path);
 out:
 	return st;

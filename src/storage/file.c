@@ -60,6 +60,18 @@ out:
 	return st;
 }
 
+size_t mu_stream_head(const char *path, void *head, size_t nbytes)
+{
+	struct stat status;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const bool plain = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	const ssize_t n = plain ? read(fd, head, nbytes) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? (size_t)n : 0;
+}
+
 enum mu_status mu_stream_append(FILE **out, const char *path, bool keep)
 {
 	enum mu_status st = MU_OK;

@@ -22,7 +22,7 @@ enum {
 struct source {
 	gzFile gz;
 	const char *path; /* as the user gave it, or with ".gz" */
-	size_t nbytes;    /* of the file, 0 = unknown */
+	size_t nbytes;    /* of the file */
 };
 
 /* "60000 x 28 x 28" */
@@ -54,12 +54,11 @@ static enum mu_status open_source(struct source *s, const char *path, const char
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", s->path, strerror(errno));
 	if (S_ISDIR(status.st_mode))
 		MU_FAIL(MU_ERR_IO, "%s: is a folder, not an IDX file", s->path);
-	if (S_ISREG(status.st_mode)) {
-		s->nbytes = (size_t)status.st_size;
-		if (s->nbytes == 0)
-			MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an IDX header",
-				s->path);
-	}
+	if (!S_ISREG(status.st_mode))
+		MU_FAIL(MU_ERR_IO, "%s: is not a plain file", s->path);
+	s->nbytes = (size_t)status.st_size;
+	if (s->nbytes == 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s: the file is empty; expected an IDX header", s->path);
 	errno = 0;
 	s->gz = gzopen(s->path, "rbe");
 	if (!s->gz)
@@ -140,7 +139,7 @@ static enum mu_status count_data(const struct source *s, const struct mu_idx *id
 	/* Before any allocation: a corrupt header may claim far more data than there is. */
 	if (!gzdirect(s->gz) && __builtin_mul_overflow(most, DEFLATE_RATIO_MAX, &most))
 		most = SIZE_MAX;
-	if (s->nbytes && *nbytes > most)
+	if (*nbytes > most)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: truncated: the header promises %s = %zu bytes of data; the file has "
 			"%zu bytes",

@@ -169,13 +169,8 @@ out:
 bool mu_token_file_is(const char *path)
 {
 	unsigned char head[4];
-	FILE *f = fopen(path, "rb");
-	const bool is =
-		f && fread(head, 1, sizeof head, f) == sizeof head && is_magic(get_int(head));
 
-	if (f)
-		fclose(f);
-	return is;
+	return mu_stream_head(path, head, sizeof head) == sizeof head && is_magic(get_int(head));
 }
 
 enum mu_status mu_token_text_read(const char *path, bool plain, char **text, size_t *nbytes)

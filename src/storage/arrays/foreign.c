@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <muster/base.h>
+#include <muster/storage.h>
 
 #define SAVE \
 	"save the model as safetensors (save_pretrained, or safetensors.torch.save_file), and " \
@@ -30,11 +31,8 @@ static const struct {
 const char *mu_array_file_advice(const char *path)
 {
 	char start[8];
-	FILE *file = fopen(path, "rb");
-	const size_t n = file ? fread(start, 1, sizeof start, file) : 0;
+	const size_t n = mu_stream_head(path, start, sizeof start);
 
-	if (file)
-		fclose(file);
 	if (mu_stem(path, ".safetensors"))
 		return "; muconvert makes one of safetensors";
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
