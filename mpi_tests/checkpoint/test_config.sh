@@ -26,12 +26,20 @@ train 3 --network mlp --data-dir set --batch-size 5 --num-epochs 2 --lr 0.07 --l
 lines=$(wc -l <p.log)
 grep -q '"given": \[' P-run.json || fail "P-run.json does not say what was given"
 train 3 --config P-run.json --model-prefix Q
+expect_none 'file of a run records'
 cmp P-0002.h5 Q-0002.h5 || fail "the repeated run has other bits"
 [ "$(wc -l <p.log)" = "$lines" ] || fail "the repeated run writes the log of the first"
 run_limited 60 3 --config P-run.json --model-prefix Q
 [ $status = 2 ] || fail "exit status $status: --overwrite was repeated"
 train 3 --config P-run.json --model-prefix R
 expect 'wd=0.00012345678901234\d+, .*fixed=fc3\*,fc1_bias, .*metrics_file=m"\\\.jsonl, '
+
+sed 's/"optimizer": "sgd"/"optimizer": "adam"/; s/"clip-gradient": 0/"clip-gradient": 5/; s/"shuffle": "1"/"shuffle": "0"/' \
+	P-run.json >edited.json
+train 3 --config edited.json --model-prefix S
+expect_count 1 'the file of a run records --shuffle 0 \(here: 1\), --optimizer adam \(here: sgd\), --clip-gradient 5 \(here: 0\), which'
+train 3 --config edited.json --model-prefix S2 --optimizer adam --clip-gradient 5 --shuffle 0
+expect_none '(optimizer|clip-gradient|shuffle) \S+ \(here'
 
 part "lines, and which wins"
 cat >a.conf <<'END'

@@ -14,10 +14,15 @@
 struct conf_arguments {
 	int argc;
 	char **argv;
+	/* "--name=value" of what the file of a run records, and does not repeat; or NULL */
+	struct conf_arguments *recorded;
 };
 /* MU_ERR_USAGE names file and line. Release it after an error, too. Not collective. */
 enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *const argv[]);
 void mu_conf_arguments_release(struct conf_arguments *a);
+/* config_record.c: a warning of values that this run has not, although the file of a run records
+ * them: they were chosen by other defaults, or edited. */
+void mu_conf_recorded_tell(const struct conf_arguments *a, const struct mu_options *o);
 
 /* ---- optimizer.c ---- */
 

@@ -41,6 +41,9 @@ void mu_conf_arguments_release(struct conf_arguments *a)
 	for (int i = 0; i < a->argc; i++)
 		mu_free(a->argv[i]);
 	free(a->argv);
+	if (a->recorded)
+		mu_conf_arguments_release(a->recorded);
+	mu_free(a->recorded);
 	*a = (struct conf_arguments){.argc = 0};
 }
 
@@ -367,6 +370,8 @@ static enum mu_status read_member(struct reader *r, const bool *given)
 		goto out;
 	if (option && given[option - mu_conf_options])
 		MU_TRY(take(r, name, value));
+	else if (option)
+		MU_TRY(append(r->to->recorded, name, value));
 out:
 	return st;
 }
@@ -377,6 +382,8 @@ static enum mu_status read_run(struct reader *r, const char *text)
 	bool *given = NULL, found;
 
 	MU_TRY(MU_ALLOC(given, mu_conf_n_options, "options of a run"));
+	if (!r->to->recorded)
+		MU_TRY(MU_ALLOC(r->to->recorded, 1, "options of a run"));
 	MU_TRY(read_given(r, text, given));
 	MU_TRY(seek(r, text, "options", &found));
 	if (!found)

@@ -14,6 +14,7 @@ struct train_arguments {
 	char *text;
 	char **argv;
 	long argc;
+	const struct conf_arguments *own; /* rank 0's, as it has read them; elsewhere empty */
 };
 
 /* Rank 0: with the options of its --config files. Ranks that run another program, or have other

@@ -351,8 +351,10 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	MU_TRY(read_files(options, conf, run, comm));
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
-	if ((v->summary || v->text.sample) && rank == 0)
+	if ((v->summary || v->text.sample) && rank == 0) {
 		mu_report_void(v, options, NULL);
+		mu_conf_recorded_tell(arguments->own, options);
+	}
 	if (v->summary) {
 		MU_TRY(find_roles(run, conf, comm));
 		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology)
@@ -377,6 +379,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_train_setup(run));
 	if (is_worker_0(&run->topology) && run->back->times == 0)
 		mu_report_void(v, options, &run->view);
+	if (rank == 0 && run->back->times == 0)
+		mu_conf_recorded_tell(arguments->own, options);
 	if (run->kv && run->store.on_gpus)
 		MU_TRY(mu_agree_late(run->topology.role == MU_ROLE_WORKER
 					     ? mu_engine_gpus_join(&run->engine)
@@ -442,7 +446,7 @@ out:
 enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_train_end *end)
 {
 	enum mu_status st = MU_OK;
-	struct train_arguments arguments = {0};
+	struct train_arguments arguments = {.own = NULL};
 	struct conf_arguments own = {.argc = 0};
 	struct checkpoint_rollback back = {0};
 	bool again;
@@ -455,6 +459,7 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 		goto out;
 	}
 	*end = (struct mu_train_end){.signal = end->signal, .patience = end->patience};
+	arguments.own = &own;
 	st = mu_train_share_arguments(&arguments, comm, own.argc, own.argv);
 	if (st != MU_OK) /* agreed where a process is alone */
 		st = settle(st, comm, end);
