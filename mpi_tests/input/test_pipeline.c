@@ -316,7 +316,8 @@ static void test_refused(void)
 	check_refused(&config, MU_ERR_USAGE, "the largest possible is 6");
 	config = base_config("images.rec");
 	config.classes = 0;
-	check_refused(&config, MU_ERR_USAGE, "number of classes is needed");
+	check_refused(&config, MU_ERR_USAGE,
+		      "does not say how many classes there are: number of classes is needed");
 	config = base_config("images.rec");
 	config.shape[0] = 4;
 	check_refused(&config, MU_ERR_USAGE, "1 channel or 3");

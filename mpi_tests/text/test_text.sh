@@ -165,6 +165,15 @@ expect 'error: --num-hidden 16 with --network lenet: it is for networks that rea
 refuse 2 --network lenet --data-train train.txt $plain
 expect 'error: network lenet is for images, and train.txt is read as text: --network lstm'
 refuse 2 --network lstm --data-dir . $plain
+for name in j.jsonl j.json T.TXT t.md text; do cp train.txt $name; done
+refuse 2 --network lstm --data-train j.jsonl $plain
+expect "error: j.jsonl: is JSON lines, no plain text: take the texts out: jq"
+refuse 2 --network lstm --data-train j.json $plain
+expect "error: j.json: is JSON, no plain text: take the texts out: jq"
+refuse 2 --network lstm --data-train T.TXT $plain
+expect 'error: T.TXT: network lstm reads sequences of words, and a name with .TXT is that of neither a text'
+refuse 2 --network gpt2 --data-train ./text $plain
+expect 'error: ./text: network gpt2 reads .* no suffix is .*--text words'
 refuse 2 $words --image-shape 1,8,1
 expect 'error: --image-shape with --data-train train.txt: it is for images'
 refuse 2 $words --random-mirror 1

@@ -122,7 +122,7 @@ static enum mu_status open_records(struct mu_input *in)
 	in->n_class_names = r->info.class_names ? r->info.classes : 0;
 	if (in->classes == 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"%s: the file does not hold this number: number of classes is needed",
+			"%s: does not say how many classes there are: number of classes is needed",
 			c->paths);
 	if (shape[0] + shape[1] + shape[2] == 0)
 		shape = r->info.kind == MU_RECORD_RAW ? r->info.shape : c->net_shape;

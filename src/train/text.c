@@ -6,21 +6,44 @@
 
 #include <muster/tokens.h>
 
+#include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
 #include "conf/text.h"
+
+/* A file whose name is that of no text: of JSON the cure is told, too. */
+static enum mu_status refuse_file(const struct conf *v, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const char *slash = strrchr(path, '/'), *suffix = strrchr(slash ? slash : path, '.');
+	size_t mark;
+
+	MU_TRY(mu_text_plain(path, "", 0, &mark));
+	MU_FAIL(MU_ERR_USAGE,
+		"%s: network %s reads sequences of words, and a name with %s is that of neither a "
+		"text (.txt) nor a token file (.bin): --text words or --text characters reads any "
+		"file as a text",
+		path, v->network_name, suffix ? suffix : "no suffix");
+out:
+	return st;
+}
 
 /* A text, or tokens, need a network that reads sequences, and vice versa. */
 static enum mu_status check_network(const struct conf *v, const struct mu_network *network,
 				    bool text, bool tokens)
 {
 	enum mu_status st = MU_OK;
+	const char *data = v->data_train ? v->data_train : v->data_val;
 
 	if ((text || tokens) && !network->reads_sequences)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s is for images, and %s is read as %s: --network lstm reads %s",
 			v->network_name, v->data_train ? v->data_train : v->data_dir,
 			text ? "text" : "tokens", text ? "texts" : "them");
-	if (!text && !tokens && network->reads_sequences && !v->benchmark)
+	if (text || tokens || !network->reads_sequences || v->benchmark)
+		goto out;
+	if (data)
+		MU_TRY(refuse_file(v, data));
+	else
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s reads sequences of words: give --data-train FILE.txt or "
 			"FILE.bin of tokens, --data-dir FOLDER of token files, or --benchmark 1",
