@@ -288,6 +288,10 @@ static enum mu_status copy_all(struct copying *c, const char *to)
 		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" is there, but not all of query, key and value",
 			c->list->part.name);
 	if (c->family)
+		MU_TRY(model_complete_check(&c->config, c->family, &c->sizes, c->out));
+	if (c->family && strcmp(word, "gpt2") == 0)
+		MU_TRY(model_tokenizer_keep(&c->config, c->from, c->sizes.vocabulary, c->out));
+	if (c->family)
 		MU_TRY(convert_settings(&c->config, c->family, &c->sizes, c->out));
 	else
 		note_plain(c, to);
@@ -301,10 +305,13 @@ enum mu_status convert_from_safetensors(const char *from, const char *to, struct
 	enum mu_status st = MU_OK;
 	struct copying c = {.from = from, .family = names.family};
 
+	if (names.detect || names.family)
+		MU_TRY(model_adapter_check(from));
 	MU_TRY(mu_safetensors_open(&c.in, from));
-	for (size_t i = 0; names.detect && !c.family && i < mu_safetensors_n(c.in); i++)
-		c.family = name_family_of_theirs(mu_safetensors_array(c.in, i)->name);
-	st = copy_all(&c, to);
+	if (names.detect)
+		st = model_family_find(from, c.in, &c.family);
+	if (st == MU_OK)
+		st = copy_all(&c, to);
 	if (st != MU_OK)
 		mu_trace_prefix("%s: ", from);
 	MU_TRY(st);

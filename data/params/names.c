@@ -17,7 +17,7 @@ struct row {
 
 struct name_family {
 	const char *word;
-	const char *our_mark, *their_mark; /* names that no other family has */
+	const char *our_mark, *their_mark; /* names that no other family has; theirs: a pattern */
 	const char *prefix;                /* that theirs may have or lack, or NULL */
 	const struct row *rows;            /* the last one is empty */
 };
@@ -106,7 +106,7 @@ static const struct row resnet[] = {
 };
 
 static const struct name_family families[] = {
-	{"gpt2", "arg/wte_weight", "h.0.attn.c_attn.weight", "transformer.", gpt2},
+	{"gpt2", "arg/wte_weight", "h.#.attn.c_attn.weight", "transformer.", gpt2},
 	{"vit", "arg/position_token", "vit.embeddings.cls_token", "vit.", vit},
 	{"resnet", "arg/stage1_unit1_conv1sc_weight", "layer1.0.conv1.weight", NULL, resnet},
 };
@@ -142,15 +142,6 @@ const struct name_family *name_family_of_ours(const char *name)
 {
 	for (int i = 0; i < N_FAMILIES; i++)
 		if (strcmp(families[i].our_mark, name) == 0)
-			return &families[i];
-	return NULL;
-}
-
-const struct name_family *name_family_of_theirs(const char *name)
-{
-	for (int i = 0; i < N_FAMILIES; i++)
-		if (strcmp(without_prefix(&families[i], families[i].their_mark),
-			   without_prefix(&families[i], name)) == 0)
 			return &families[i];
 	return NULL;
 }
@@ -218,6 +209,21 @@ static bool format(const char *pattern, const long numbers[NUMBERS], int step,
 	return *pattern == '\0';
 }
 
+static bool is_mark(const struct name_family *f, const char *theirs)
+{
+	long numbers[NUMBERS];
+
+	return match(without_prefix(f, f->their_mark), without_prefix(f, theirs), numbers);
+}
+
+const struct name_family *name_family_of_theirs(const char *name)
+{
+	for (int i = 0; i < N_FAMILIES; i++)
+		if (is_mark(&families[i], name))
+			return &families[i];
+	return NULL;
+}
+
 bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
 		  enum name_how *how, size_t *part)
 {
@@ -235,6 +241,49 @@ bool name_to_ours(const struct name_family *family, const char *theirs, char our
 		return !r->ours || format(r->ours, numbers, 1, ours);
 	}
 	return false;
+}
+
+/* What programs write before the names of a model that they have wrapped. */
+static bool is_wrapper(const char *theirs, size_t n)
+{
+	static const char *const words[] = {"module.", "_orig_mod."};
+
+	for (int i = 0; i < 2; i++)
+		if (strlen(words[i]) == n && memcmp(words[i], theirs, n) == 0)
+			return true;
+	return false;
+}
+
+size_t name_wrapper(const struct name_family *family, const char *theirs)
+{
+	char ours[NAME_BYTES];
+	enum name_how how;
+	size_t part;
+
+	for (const char *p = theirs; (p = strchr(p, '.'));) {
+		const size_t n = (size_t)(++p - theirs);
+
+		if (family && name_to_ours(family, p, ours, &how, &part))
+			return n;
+		if (!family && is_wrapper(theirs, n) && name_family_of_theirs(p))
+			return n;
+	}
+	return 0;
+}
+
+bool name_of_row(const struct name_family *family, size_t i, size_t layer, struct name_pair *pair)
+{
+	const struct row *r = &family->rows[i];
+	const long numbers[NUMBERS] = {(long)layer};
+
+	if (!r->theirs)
+		return false;
+	pair->how = r->how;
+	pair->per_layer = r->ours && strchr(r->ours, '#');
+	if (r->ours)
+		format(r->ours, numbers, 0, pair->ours);
+	format(r->theirs, numbers, 0, pair->theirs);
+	return true;
 }
 
 bool name_to_theirs(const struct name_family *family, const char *ours, size_t part,

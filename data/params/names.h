@@ -31,6 +31,16 @@ const char *name_family_word(const struct name_family *family);
 /* false: the family has no such name. part: which of the thirds; else 0. */
 bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
 		  enum name_how *how, size_t *part);
+/* Letters before a name of the family that another program has added; NULL: of any family, by the
+ * usual prefixes alone. 0: there are none. */
+size_t name_wrapper(const struct name_family *family, const char *theirs);
+/* Row i of a family whose arrays have at most the number of a layer. false: there are no more. */
+struct name_pair {
+	char ours[NAME_BYTES], theirs[NAME_BYTES];
+	enum name_how how; /* NAME_SKIP: theirs alone */
+	bool per_layer;
+};
+bool name_of_row(const struct name_family *family, size_t i, size_t layer, struct name_pair *pair);
 /* The embedding of NAME_HEAD. */
 const char *name_of_embedding(const struct name_family *family);
 /* Write the prefix that theirs may lack before a name, unless it is there. */
@@ -102,6 +112,19 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 				const struct model_sizes *sizes, const char *to, bool write);
 /* muconvert.c: say which arrays of an HDF5 file that is no checkpoint are left out: no floats. */
 enum mu_status convert_tell_others(struct mu_array_file *from, const char *path);
+/* model_files.c: refuse a folder of an adapter. */
+enum mu_status model_adapter_check(const char *place);
+/* Keep the tokenizer of the folder. The message of an error names no file. */
+enum mu_status model_tokenizer_keep(struct model_config *c, const char *place, size_t vocabulary,
+				    struct mu_array_file *out);
+/* which.c: the family of the arrays. NULL: none. MU_ERR_UNSUPPORTED: they seem to be of one, by
+ * their names or by config.json, and cannot be taken as such. */
+enum mu_status model_family_find(const char *place, const struct mu_safetensors *in,
+				 const struct name_family **family);
+/* Has `out` all arrays of the network? c->there: MU_ERR_FORMAT names the first that is missing;
+ * else a note does. */
+enum mu_status model_complete_check(struct model_config *c, const struct name_family *family,
+				    const struct model_sizes *sizes, struct mu_array_file *out);
 /* settings.c: attributes of the model. The message of an error names no file. */
 enum mu_status convert_settings(struct model_config *c, const struct name_family *family,
 				const struct model_sizes *sizes, struct mu_array_file *out);

@@ -252,6 +252,8 @@ for model in own untied; do
 		grep '^Epoch' "$log" >loss.${file#"$model"}
 	done
 	cmp loss.-latest loss..h5 || fail "$model: another loss: $(cat "$log")"
+	refuse --evaluate --load $model.h5 --data-dir other --seq-len 16 $plain
+	expect "error: $model.h5 was trained on the tokens of another tokenizer than those of other"
 done
 grep -q '"n_head": 12,' own/config.json && grep -q '"tie_word_embeddings": true' own/config.json ||
 	fail "$(cat own/config.json)"

@@ -5,18 +5,12 @@
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/safetensors.sh
+. "$SRCDIR/mpi_tests/lib/safetensors.sh"
 log=tool.log
 
 needs_files
 
-# le BYTES NUMBER...: numbers of so many bytes, the lowest first
-le() {
-	local n=$1 i
-	shift
-	for v in "$@"; do
-		for ((i = 0; i < n; i++)); do printf "\\x$(printf %02x $((v >> 8 * i & 255)))"; done
-	done
-}
 # name TEXT
 name() {
 	le 8 ${#1}
@@ -140,16 +134,6 @@ expect 'x.onnx: a name that ends in .params or .safetensors is needed'
 [ $? = 2 ] || fail "one word is enough"
 
 part "safetensors"
-# st FILE HEADER NUMBERS: the header is filled up to a multiple of 8, as others do
-st() {
-	local header=$2
-	while [ $((${#header} % 8)) != 0 ]; do header+=' '; done
-	{ le 8 ${#header}; printf %s "$header"; printf '%b' "${3-}"; } >"$1"
-}
-# entry NAME TYPE SHAPE BEGIN END
-entry() {
-	printf '"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%s,%s]}' "$@"
-}
 two="$(entry arg/a_weight F32 1,2 0 8),$(entry aux/m F32 1,2 8 16)"
 st x.safetensors "{\"__metadata__\":{\"format\":\"pt\"},$two}" "$numbers$numbers"
 convert x.safetensors s.h5
@@ -252,99 +236,6 @@ expect 'error: v.safetensors: array "vit.*key.bias" is there, but not all of que
 st v.safetensors "{$(entry vit.embeddings.cls_token F32 2,2 0 16)}" "$numbers$numbers"
 convert v.safetensors w.h5
 expect 'error: v.safetensors: array "vit.embeddings.cls_token" has 2 dimensions; 3 are needed, the first of 1'
-
-part "what the model is"
-# summary OPTION...: of the network that m.h5 says it is
-summary() {
-	"$TRAINER" --summary --load m.h5 "$@" >"$log" 2>&1
-	expect '^gpt2, input \(1, 5, 1\), '
-	expect '^parameters 1856 in 28 arrays'
-}
-mkdir -p model
-at=0 header=''
-# add NAME SHAPE N
-add() {
-	header+=${header:+,}$(entry "$1" F32 "$2" $at $((at + 4 * $3)))
-	at=$((at + 4 * $3))
-}
-add wte.weight 7,8 56
-add wpe.weight 5,8 40
-for l in 0 1; do add h.$l.attn.c_attn.weight 8,24 192; done
-st model/model.safetensors "{$header}" "$(printf '\\0%.0s' $(seq $at))"
-convert model m.h5
-expect '^muconvert: model: no config.json beside it tells how many heads of attention'
-"$TRAINER" --summary --load m.h5 >"$log" 2>&1 && fail "heads are guessed"
-expect 'error: m.h5 does not say how many heads of attention its model has, .*: --num-heads N is needed$'
-summary --num-heads 4
-echo '{"n_head": 4, "activation_function": "gelu_new"}' >model/config.json
-convert model m.h5
-expect_none 'config.json'
-summary
-"$TRAINER" --summary --load m.h5 --num-heads 2 >"$log" 2>&1 && fail "other heads than config.json's"
-echo '{"n_head": 4, "activation_function": "relu"}' >model/config.json
-convert model m.h5
-[ $status = 1 ] || fail "exit status $status of another activation"
-expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here .* "gelu_new",.* alone$'
-echo '{"n_head": ' >model/config.json
-convert model m.h5
-expect 'error: model: model/config.json, byte 12: is no JSON'
-
-# config MEMBERS: converts the model with them beside its heads
-config() {
-	echo "{\"n_head\": 4, \"layer_norm_epsilon\": 1e-5${1:+, $1}}" >model/config.json
-	convert model m.h5
-}
-config '"vocab_size": 7, "n_embd": 8, "n_positions": 5, "n_layer": 2, "n_inner": null, "scale_attn_weights": true,
-	"task_specific_params": {"a": {"b": 1}}, "n_special": 0, "predict_special_tokens": true,
-	"output_past": true, "id2label": {}, "label2id": {}, "add_cross_attention": false,
-	"architectures": ["GPT2LMHeadModel"], "resid_pdrop": 0.3, "model_type": "gpt2"'
-[ $status = 0 ] || fail "a usual configuration: $(cat "$log")"
-[ "$(wc -l <"$log")" = 1 ] || fail "more than one line: $(cat "$log")"
-for wrong in '"scale_attn_weights": false' '"scale_attn_by_inverse_layer_idx": true' '"model_type": "llama"' \
-	'"n_inner": 30' '"n_embd": 16' '"vocab_size": 8' '"n_positions": 6' '"n_layer": 3' \
-	'"add_cross_attention": true' \
-	'"architectures": ["GPT2LMHeadCustomModel"]' '"auto_map": {"AutoModel": "x.Y"}' '"pruned_heads": {"1": [0]}' \
-	'"num_attention_heads": 2' '"rotary": true' '"tie_word_embeddings": false' '"is_encoder_decoder": true'; do
-	config "$wrong"
-	[ $status = 1 ] || fail "exit status $status with $wrong"
-	name=${wrong#\"}
-	expect "^muconvert: error: model: .*${name%%\"*}"
-	[ ! -e m.h5 ] || fail "a file is left of $wrong"
-done
-config '"n_layer": 2, "n_layer": 2'
-expect 'error: model: model/config.json: has two members "n_layer"'
-config '"reorder_and_upcast_attn": true'
-expect '"reorder_and_upcast_attn": true, which changes the rounding alone'
-echo '{"num_attention_heads": 2, "layer_norm_epsilon": 0.25}' >model/config.json
-convert model m.h5
-expect '^muconvert: model: config.json: layer-norm-eps 0.25, which trainer --load takes$'
-"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 \
-	--log-prefix none --log-time 0 >"$log" 2>&1
-expect '^options from m.h5: .*num-heads 2, layer-norm-eps 0.25, '
-for wrong in '"n_head": 0' '"layer_norm_epsilon": 0'; do
-	echo "{$wrong}" >model/config.json
-	convert model m.h5
-	[ $status = 1 ] || fail "exit status $status with $wrong"
-	expect "error: model: its config.json has $wrong, which is no such number"
-done
-echo '{"n_head": null}' >model/config.json
-convert model m.h5
-expect 'no config.json beside it tells how many heads'
-mkdir -p other
-st other/model.safetensors "{$(entry model.layers.0.q.weight F32 2 0 8)}" "$numbers"
-convert other m.h5
-expect '^muconvert: other: no network of .* has arrays of these names: m.h5 holds plain arrays$'
-deep=$(for _ in {1..6}; do printf '%0200d/' 0; done)
-mkdir -p "$deep"
-convert other "${deep}m.h5"
-expect 'm.h5 holds plain arrays$' # of a long path nothing is cut off
-rm -r "${deep%%/*}"
-printf '{"model_type": "a\\u001b[2J\\nx: error: forged"}' >other/config.json
-convert other m.h5
-expect '^muconvert: other: config.json has model type "a\\x1b\[2J\\x0ax: error\\x3a forged": no network'
-echo '{"model_type": "llama"}' >other/config.json
-convert other m.h5
-expect '^muconvert: other: config.json has model type "llama": no network .* computes it, and m.h5 holds plain arrays$'
 
 part "timm's configuration"
 mkdir -p timm

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# muconvert: what a GPT-2 in safetensors is: its configuration, its tokenizer, arrays that are missing or that have
+# other names.
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+# shellcheck source=mpi_tests/lib/safetensors.sh
+. "$SRCDIR/mpi_tests/lib/safetensors.sh"
+log=tool.log
+numbers='\0\0\200\77\0\0\0\300' # 1, -2
+
+needs_files
+
+convert() {
+	rm -f "$2"
+	"$BUILDDIR/muconvert" "$1" "$2" >"$log" 2>&1
+	status=$?
+}
+
+part "what the model is"
+# summary OPTION...: of the network that m.h5 says it is
+summary() {
+	"$TRAINER" --summary --load m.h5 "$@" >"$log" 2>&1
+	expect '^gpt2, input \(1, 5, 1\), '
+	expect '^parameters 1856 in 28 arrays'
+}
+mkdir -p model
+at=0 header=''
+# add NAME SHAPE N
+add() {
+	header+=${header:+,}$(entry "$1" F32 "$2" $at $((at + 4 * $3)))
+	at=$((at + 4 * $3))
+}
+# gpt2 PREFIX SKIPPED: writes the model without this array
+gpt2() {
+	local part array shape n
+	at=0 header=''
+	for part in wte.weight:7x8:56 wpe.weight:5x8:40 ln_f.weight:8:8 ln_f.bias:8:8 \
+		h.{0,1}.ln_{1,2}.{weight,bias}:8:8 h.{0,1}.attn.c_attn.{weight:8x24:192,bias:24:24} \
+		h.{0,1}.attn.c_proj.{weight:8x8:64,bias:8:8} h.{0,1}.mlp.c_fc.{weight:8x32:256,bias:32:32} \
+		h.{0,1}.mlp.c_proj.{weight:32x8:256,bias:8:8}; do
+		IFS=: read -r array shape n <<<"$part"
+		case $array in
+		$2) ;;
+		*) add "$1$array" "${shape/x/,}" "$n" ;;
+		esac
+	done
+	st model/model.safetensors "{$header}" "$(printf '\\0%.0s' $(seq $at))"
+	convert model m.h5
+}
+gpt2 '' h.1.mlp.c_fc.bias
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+expect '^muconvert: model: a part of a model: array "h.1.mlp.c_fc.bias" is missing, and maybe others$'
+# refuse_gpt2 REGEX PREFIX SKIPPED
+refuse_gpt2() {
+	gpt2 "$2" "$3"
+	[ $status = 1 ] || fail "exit status $status of prefix $2 without $3"
+	expect "error: model: $1"
+	[ ! -e m.h5 ] || fail "a file is left of prefix $2 without $3"
+}
+refuse_gpt2 'array "module.transformer.h.0.attn.c_attn.weight" has "module." before its name: .*--names plain keeps' \
+	module.transformer. none
+echo '{"n_head": 4, "model_type": "gpt2"}' >model/config.json
+refuse_gpt2 'array "module.wte.weight" has "module." before its name' module. none
+refuse_gpt2 'array "net.core.transformer.wte.weight" has "net.core." before' net.core.transformer. none
+refuse_gpt2 'array "wpe.weight" is missing, which models of type "gpt2" have' transformer. wpe.weight
+refuse_gpt2 'array "h.1.mlp.c_fc.bias" is missing, which' '' h.1.mlp.c_fc.bias
+refuse_gpt2 'array "h.0.ln_1.weight" is missing, which' '' 'h.0.*'
+refuse_gpt2 'array "h.0.attn.c_attn.weight" is missing, which' '' 'h.?.attn.c_attn.weight'
+st model/model.safetensors "{$(entry x F32 2 0 8)}" "$numbers"
+convert model m.h5
+[ $status = 1 ] || fail "exit status $status of no array of the type"
+expect 'error: model: its config.json has model type "gpt2", and none of its arrays has a name .*\(the first is "x"\)'
+echo '{}' >model/adapter_config.json
+gpt2 '' none
+[ $status = 1 ] || fail "exit status $status of an adapter"
+expect 'error: model/adapter_config.json: an adapter \(LoRA\) lies here'
+rm model/*.json
+# tokens ID: a tokenizer whose last token has this number
+tokens() {
+	printf '{"added_tokens": [], "decoder": {"type": "ByteLevel"},
+		"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+		"model": {"type": "%s", "vocab": {"a": 0, "b": 1, "ab": %d}, "merges": ["a b"]}}' \
+		"${2-BPE}" "$1" >model/tokenizer.json
+	gpt2 '' none
+}
+tokens 6
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+rm -f other/tokenizer.json
+mkdir -p other
+convert m.h5 other/model.safetensors
+grep -q '"ab": 6' other/tokenizer.json || fail "no tokenizer: $(cat "$log")"
+rm other/*
+tokens 7
+[ $status = 1 ] || fail "exit status $status of a tokenizer with more tokens"
+expect 'error: model: its tokenizer.json has 8 tokens, and its arrays have a vocabulary of 7'
+tokens 6 Unigram
+[ $status = 0 ] || fail "exit status $status: $(cat "$log")"
+expect 'model: its tokenizer.json is not kept, and tokens of another tokenizer are not noticed: .*Unigram'
+rm model/tokenizer.json
+gpt2 '' none
+expect '^muconvert: model: no config.json beside it tells how many heads of attention'
+"$TRAINER" --summary --load m.h5 >"$log" 2>&1 && fail "heads are guessed"
+expect 'error: m.h5 does not say how many heads of attention its model has, .*: --num-heads N is needed$'
+summary --num-heads 4
+echo '{"n_head": 4, "activation_function": "gelu_new"}' >model/config.json
+convert model m.h5
+expect_none 'config.json'
+summary
+"$TRAINER" --summary --load m.h5 --num-heads 2 >"$log" 2>&1 && fail "other heads than config.json's"
+echo '{"n_head": 4, "activation_function": "relu"}' >model/config.json
+convert model m.h5
+[ $status = 1 ] || fail "exit status $status of another activation"
+expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here .* "gelu_new",.* alone$'
+echo '{"n_head": ' >model/config.json
+convert model m.h5
+expect 'error: model: model/config.json, byte 12: is no JSON'
+
+# config MEMBERS: converts the model with them beside its heads
+config() {
+	echo "{\"n_head\": 4, \"layer_norm_epsilon\": 1e-5${1:+, $1}}" >model/config.json
+	convert model m.h5
+}
+config '"vocab_size": 7, "n_embd": 8, "n_positions": 5, "n_layer": 2, "n_inner": null, "scale_attn_weights": true,
+	"task_specific_params": {"a": {"b": 1}}, "n_special": 0, "predict_special_tokens": true,
+	"output_past": true, "id2label": {}, "label2id": {}, "add_cross_attention": false,
+	"architectures": ["GPT2LMHeadModel"], "resid_pdrop": 0.3, "model_type": "gpt2"'
+[ $status = 0 ] || fail "a usual configuration: $(cat "$log")"
+[ "$(wc -l <"$log")" = 1 ] || fail "more than one line: $(cat "$log")"
+for wrong in '"scale_attn_weights": false' '"scale_attn_by_inverse_layer_idx": true' '"model_type": "llama"' \
+	'"n_inner": 30' '"n_embd": 16' '"vocab_size": 8' '"n_positions": 6' '"n_layer": 3' \
+	'"add_cross_attention": true' \
+	'"architectures": ["GPT2LMHeadCustomModel"]' '"auto_map": {"AutoModel": "x.Y"}' '"pruned_heads": {"1": [0]}' \
+	'"num_attention_heads": 2' '"rotary": true' '"tie_word_embeddings": false' '"is_encoder_decoder": true'; do
+	config "$wrong"
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	name=${wrong#\"}
+	expect "^muconvert: error: model: .*${name%%\"*}"
+	[ ! -e m.h5 ] || fail "a file is left of $wrong"
+done
+config '"n_layer": 2, "n_layer": 2'
+expect 'error: model: model/config.json: has two members "n_layer"'
+config '"reorder_and_upcast_attn": true'
+expect '"reorder_and_upcast_attn": true, which changes the rounding alone'
+echo '{"num_attention_heads": 2, "layer_norm_epsilon": 0.25}' >model/config.json
+convert model m.h5
+expect '^muconvert: model: config.json: layer-norm-eps 0.25, which trainer --load takes$'
+"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 \
+	--log-prefix none --log-time 0 >"$log" 2>&1
+expect '^options from m.h5: .*num-heads 2, layer-norm-eps 0.25, '
+for wrong in '"n_head": 0' '"layer_norm_epsilon": 0'; do
+	echo "{$wrong}" >model/config.json
+	convert model m.h5
+	[ $status = 1 ] || fail "exit status $status with $wrong"
+	expect "error: model: its config.json has $wrong, which is no such number"
+done
+echo '{"n_head": null}' >model/config.json
+convert model m.h5
+expect 'no config.json beside it tells how many heads'
+mkdir -p other
+st other/model.safetensors "{$(entry model.layers.0.q.weight F32 2 0 8)}" "$numbers"
+convert other m.h5
+expect '^muconvert: other: no network of .* has arrays of these names: m.h5 holds plain arrays$'
+deep=$(for _ in {1..6}; do printf '%0200d/' 0; done)
+mkdir -p "$deep"
+convert other "${deep}m.h5"
+expect 'm.h5 holds plain arrays$' # of a long path nothing is cut off
+rm -r "${deep%%/*}"
+printf '{"model_type": "a\\u001b[2J\\nx: error: forged"}' >other/config.json
+convert other m.h5
+expect '^muconvert: other: config.json has model type "a\\x1b\[2J\\x0ax: error\\x3a forged": no network'
+echo '{"model_type": "llama"}' >other/config.json
+convert other m.h5
+expect '^muconvert: other: config.json has model type "llama": no network .* computes it, and m.h5 holds plain arrays$'
+finish
