@@ -49,12 +49,11 @@ static void describe_operation(struct op_rig *rig, const struct op_rig_config *c
 		.inputs = rig->links,
 		.outputs = rig->links + OP_MAX_TENSORS,
 		.batch = &rig->batch,
-		.in_place = c->in_place,
-		.fused_activation = c->fused,
-		.undoes = c->undoes,
-		.undone = c->undone,
-		.restored = c->restored && train,
-		.shared_grads = train ? c->shared_grads : 0,
+		.fusion.activation = c->fused,
+		.fusion.undo = c->undoes ? c->undoes : c->undone ? NULL : c->fused,
+		.fusion.in_place = c->in_place,
+		.fusion.restored = c->restored && train,
+		.fusion.shared_grads = train ? c->shared_grads : 0,
 	};
 	op->n_params = op_n_params(c, shapes);
 	op->n_aux = c->kind == MU_OP_BATCH_NORM ? 2 : 0;
@@ -191,7 +190,7 @@ out:
 static void share(struct op_rig *rig)
 {
 	for (int i = 0; i < rig->op.n_inputs; i++)
-		if (rig->op.shared_grads >> i & 1)
+		if (rig->op.fusion.shared_grads >> i & 1)
 			rig->in[i].grad = rig->out[0].grad;
 }
 
@@ -209,13 +208,13 @@ static enum mu_status allocate(struct op_rig *rig)
 	for (int i = 0; i < op->n_outputs; i++) {
 		struct mu_tensor *t = &rig->out[i];
 
-		if (op->in_place && t->nbytes != rig->in[0].nbytes)
+		if (op->fusion.in_place && t->nbytes != rig->in[0].nbytes)
 			MU_FAIL(MU_ERR_ARGUMENT, "%s: in place, but of another size", op->name);
-		if (op->in_place)
+		if (op->fusion.in_place)
 			t->data = rig->in[0].data;
 		else
 			MU_TRY(own(rig, (void **)&t->data, t->nbytes));
-		if (op->in_place && op->kind != MU_OP_SPLIT && op->kind != MU_OP_SUM)
+		if (op->fusion.in_place && op->kind != MU_OP_SPLIT && op->kind != MU_OP_SUM)
 			t->grad = rig->in[0].grad;
 		else if (t->needs_grad)
 			MU_TRY(own(rig, (void **)&t->grad, t->nbytes));
@@ -436,7 +435,7 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 		.step = 3,
 		.ids = values->ids,
 	};
-	for (int i = 0; i < op->n_outputs && !op->in_place; i++)
+	for (int i = 0; i < op->n_outputs && !op->fusion.in_place; i++)
 		MU_TRY(op_memory_spoil(rig->device, rig->out[i].data, rig->out[i].nbytes));
 	for (int i = 0; i < op->n_inputs; i++)
 		MU_TRY(put(rig, data_of(&rig->in[i]), values->in[i]));
@@ -463,7 +462,7 @@ static enum mu_status restore(struct op_rig *rig)
 	struct mu_tensor *out = &rig->out[0];
 	void *before = NULL, *after = NULL;
 
-	if (!rig->op.restored)
+	if (!rig->op.fusion.restored)
 		return MU_OK;
 	MU_TRY(mu_alloc(&before, out->nbytes, "test memory"));
 	MU_TRY(mu_alloc(&after, out->nbytes, "test memory"));

@@ -239,7 +239,7 @@ static void test_device(const char *name, int n_threads, struct mu_device *ref)
 static bool is_own(const struct op_rig *rig, enum mu_convolution_phase phase)
 {
 	const struct mu_convolution *a = rig->op.attr;
-	const struct mu_activation *activation = rig->op.fused_activation;
+	const struct mu_activation *activation = rig->op.fusion.activation;
 	size_t channels = rig->op.inputs[0]->shape.dims[1];
 	bool sixteens = a->filters % 16 == 0 && (channels % 16 == 0 || channels <= 3);
 

@@ -89,6 +89,42 @@ struct mu_past {
 	float *rows;
 };
 
+/*
+ * What an operation does besides its own work, and what others do for it. The net proposes it
+ * before plan (src/net/plan/fuse.c); plan clears what the device lacks, where that is said below.
+ */
+struct mu_fusion {
+	/* forward applies it to the output. Of a convolution, a fully connected layer, a sum, and
+	 * (ReLU only) a batch-norm. NULL: none. */
+	const struct mu_activation *activation;
+	/* The gradient that backward receives is that after this activation, which it undoes first.
+	 * It is `activation`; or NULL if a split alone reads the output and undoes the activation,
+	 * a ReLU, on the sum of its gradients: then it is that split's. A batch-norm with one input
+	 * does not read its output for this. */
+	const struct mu_activation *undo;
+	/* Of a batch-norm with an addend and a ReLU that a split undoes: the two outputs of that
+	 * split. Backward of the batch-norm sets the output's gradient to the sum of theirs, before
+	 * the ReLU; it may lie where the first one does. plan may clear it. */
+	struct mu_tensor **branches;
+	/* Of a sum, and of a batch-norm with an addend: bit i is set if the gradient of input i may
+	 * use the memory of the output's gradient, which saves a copy. plan may clear bits. */
+	unsigned shared_grads;
+	/* The output shares the input's memory: data and gradient; of a split and a sum only data,
+	 * of a sum the first input's; of a softmax, whose plan may clear it, also the gradient of
+	 * the input. */
+	bool in_place;
+	bool joined; /* of the split of `branches`, set after plan: its backward does nothing */
+	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). A softmax
+	 * in place alone reads it: the device may choose its layout. */
+	bool feeds_norm, feeds_loss;
+	/* Between forward and backward the memory of the output is reused, and `restore` computes
+	 * the output again. */
+	bool restored;
+	/* backward leaves the gradients of parameters to backward_weights. plan clears it if
+	 * backward computes all gradients. */
+	bool weights_later;
+};
+
 struct mu_op {
 	enum mu_op_kind kind;
 	const char *name;
@@ -105,40 +141,7 @@ struct mu_op {
 	struct mu_param aux[MU_MAX_PARAMS];    /* moving_mean, moving_var */
 	struct mu_batch *batch;                /* shared by all operations of a plan */
 
-	/*
-	 * Set by the net before plan, where allowed.
-	 *
-	 * in_place: the output shares the input's memory (data and grad; of a split and a sum only
-	 * data, of a sum the first input's; of a softmax, whose plan may clear it, also the
-	 * gradient of the input).
-	 *
-	 * fused_activation: forward applies it to the output; backward receives the gradient after
-	 * the activation and first undoes the activation. Allowed for convolution, fully connected,
-	 * sum, and batch-norm (ReLU only; with one input its backward does not read the output).
-	 * NULL: none. `undone`: the reader of the output has undone the activation already. That
-	 * reader is a split whose `undoes` is that activation, a ReLU: the split's input gradient
-	 * is the gradient before the activation.
-	 *
-	 * shared_grads of a sum, and of a batch-norm with an addend: bit i is set if the gradient
-	 * of input i may use the memory of the output's gradient, which saves a copy. plan clears
-	 * bits that the device does not support.
-	 *
-	 * branches of a batch-norm with an addend and a ReLU that a split undoes: the two outputs
-	 * of that split. Backward of the batch-norm then sets the output's gradient to the sum of
-	 * theirs, before the ReLU; it may lie where the first one does. plan clears it where the
-	 * device does not do so. `joined`, of that split, set after plan: its backward does
-	 * nothing.
-	 */
-	bool in_place, undone, joined;
-	const struct mu_activation *fused_activation, *undoes;
-	unsigned shared_grads;
-	struct mu_tensor **branches;
-	/* A batch-norm alone reads the output: a device may write sums for it (sums_at). A softmax
-	 * in place alone reads it: the device may choose its layout. */
-	bool feeds_norm, feeds_softmax;
-	/* Batch-norm and sum: between forward and backward the memory of the output is reused, and
-	 * `restore` computes the output again. */
-	bool restored;
+	struct mu_fusion fusion;
 	/* Softmax, set by the net before forward: forward does not wait for the device; set_loss
 	 * (struct mu_device_ops) sets the batch's loss. */
 	bool loss_later;
@@ -151,9 +154,6 @@ struct mu_op {
 	/* With can_add, at any time: backward adds the gradients of parameters to the present
 	 * values. */
 	bool adds;
-	/* backward leaves the gradients of parameters to backward_weights. Set by the net before
-	 * plan; plan clears it if backward computes all gradients. */
-	bool weights_later;
 
 	/* Set by plan. */
 	size_t workspace_nbytes;   /* own memory, kept from forward to backward */

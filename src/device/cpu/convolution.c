@@ -78,7 +78,7 @@ static enum mu_status choose(struct cpu_plan *p, const struct shape *s,
 	request.dst = &s->dst;
 	request.hint = hint;
 	if (phase == MU_CONVOLUTION_FORWARD)
-		request.post = mu_cpu_eltwise(p->op->fused_activation);
+		request.post = mu_cpu_eltwise(p->op->fusion.activation);
 	if (p->algorithms[phase] == MU_CONVOLUTION_GEMM)
 		request.kernel_name = matrices;
 	MU_TRY(mu_dnnl_describe(p->cpu->engine, &request, pd));
@@ -376,8 +376,8 @@ enum mu_status mu_cpu_plan_convolution(struct cpu_plan *p)
 	p->program = &p->impl->backward;
 	mu_cpu_tensor_md(&dst, op->outputs[0]);
 	diff_dst = mu_cpu_memory(p, &dst, CPU_OUT_GRAD, 0);
-	if (op->fused_activation && !op->undone)
-		MU_TRY(mu_cpu_plan_activation_backward(p, op->fused_activation));
+	if (op->fusion.undo)
+		MU_TRY(mu_cpu_plan_activation_backward(p, op->fusion.undo));
 	MU_TRY(plan_weights(p, &s, forward, src, diff_dst));
 	if (op->inputs[0]->needs_grad)
 		MU_TRY(plan_data(p, &s, forward, diff_dst));

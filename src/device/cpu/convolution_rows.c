@@ -26,7 +26,7 @@ bool mu_cpu_convolves_rows(const struct cpu_plan *p)
 	for (int i = 0; i < phases; i++)
 		one = one && (p->algorithms[i] == MU_CONVOLUTION_AUTO ||
 			      p->algorithms[i] == MU_CONVOLUTION_GEMM);
-	return one && !op->fused_activation && !op->params[0].layout;
+	return one && !op->fusion.activation && !op->params[0].layout;
 }
 
 static enum mu_status forward_of_rows(struct cpu_plan *p, struct cpu_rows *m)

@@ -124,7 +124,7 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 	p.program = &impl->forward;
 	mu_convolution_requested(device, op->name, p.algorithms);
 	MU_TRY(planners[op->kind](&p));
-	op->weights_later = op->weights_later && impl->weights.n_steps > 0;
+	op->fusion.weights_later = op->fusion.weights_later && impl->weights.n_steps > 0;
 out:
 	return st;
 }
@@ -149,7 +149,7 @@ static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_cpu_run(device->impl, op, &((struct cpu_op *)op->impl)->backward));
-	if (!op->weights_later)
+	if (!op->fusion.weights_later)
 		MU_TRY(backward_weights(device, op));
 out:
 	return st;

@@ -289,7 +289,7 @@ enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
 /* Adds the step that activates the output, in place. */
 enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
 					      const struct mu_activation *activation);
-/* Adds the step that undoes op->fused_activation on the output's gradient, in place. */
+/* Adds the step that undoes op->fusion.undo on the output's gradient, in place. */
 enum mu_status mu_cpu_plan_activation_backward(struct cpu_plan *p,
 					       const struct mu_activation *activation);
 

@@ -49,7 +49,7 @@ static enum mu_status plan_forward(struct cpu_plan *p, const struct shape *s,
 		.weights = &s->weights,
 		.bias = s->has_bias ? &s->bias : NULL,
 		.dst = &s->dst,
-		.post = mu_cpu_eltwise(op->fused_activation),
+		.post = mu_cpu_eltwise(op->fusion.activation),
 	};
 	dnnl_primitive_desc_t pd = NULL;
 	struct cpu_md weights;
@@ -183,8 +183,8 @@ enum mu_status mu_cpu_plan_fully_connected(struct cpu_plan *p)
 	if (op->phase != MU_PHASE_TRAIN)
 		goto out;
 	p->program = &p->impl->backward;
-	if (op->fused_activation && !op->undone)
-		MU_TRY(mu_cpu_plan_activation_backward(p, op->fused_activation));
+	if (op->fusion.undo)
+		MU_TRY(mu_cpu_plan_activation_backward(p, op->fusion.undo));
 	gradient = s.dst;
 	gradient.data_type = p->dtype;
 	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &s.dst, CPU_OUT_GRAD, 0), &gradient, false,

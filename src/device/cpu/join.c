@@ -56,12 +56,12 @@ static enum mu_status plan_sum_forward(struct cpu_plan *p, const struct cpu_md *
 	if (op->n_inputs == 2 && mu_dnnl_equal(&have, md)) {
 		MU_TRY(mu_cpu_binary(
 			p, dnnl_binary_add,
-			(struct cpu_pair){from[0], from[1], to, op->fused_activation}));
+			(struct cpu_pair){from[0], from[1], to, op->fusion.activation}));
 		goto out;
 	}
 	MU_TRY(add_up(p, md, op->n_inputs, from, to));
-	if (op->fused_activation)
-		MU_TRY(mu_cpu_plan_activation_forward(p, op->fused_activation));
+	if (op->fusion.activation)
+		MU_TRY(mu_cpu_plan_activation_forward(p, op->fusion.activation));
 out:
 	return st;
 }
@@ -77,15 +77,15 @@ enum mu_status mu_cpu_plan_sum(struct cpu_plan *p)
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &md));
 	MU_TRY(plan_sum_forward(p, &md));
 	p->program = &p->impl->backward;
-	if (op->fused_activation && !op->undone)
-		MU_TRY(mu_cpu_plan_activation_backward(p, op->fused_activation));
+	if (op->fusion.undo)
+		MU_TRY(mu_cpu_plan_activation_backward(p, op->fusion.undo));
 	for (int i = 0; i < op->n_inputs; i++) {
 		if (!op->inputs[i]->needs_grad)
 			continue;
 		mu_cpu_tensor_md(&have, op->inputs[i]);
 		if (!mu_dnnl_equal(&have, &md))
-			op->shared_grads &= ~(1u << i);
-		if (op->shared_grads >> i & 1)
+			op->fusion.shared_grads &= ~(1u << i);
+		if (op->fusion.shared_grads >> i & 1)
 			continue;
 		MU_TRY(mu_cpu_reorder(p, mu_cpu_memory(p, &md, CPU_OUT_GRAD, 0),
 				      mu_cpu_memory(p, &have, CPU_IN_GRAD, (size_t)i)));
@@ -120,7 +120,7 @@ static void join_gradients(struct mu_op *op, struct cpu_part part)
 		mu_cpu_sum(to, op->outputs[0]->grad + at, op->outputs[1]->grad + at, m);
 		for (int o = 2; o < op->n_outputs; o++)
 			mu_cpu_add(to, op->outputs[o]->grad + at, m);
-		if (op->undoes)
+		if (op->fusion.undo)
 			mask(to, in->data + at, m);
 	}
 }
@@ -142,7 +142,7 @@ static void join_gradients_16(struct mu_op *op, struct cpu_part part)
 					  m);
 			mu_cpu_add(sum, more, m);
 		}
-		if (op->undoes) {
+		if (op->fusion.undo) {
 			mu_dtype_to_float(MU_BFLOAT16, more, (uint16_t *)in->data + at, m);
 			mask(sum, more, m);
 		}
@@ -162,7 +162,7 @@ enum mu_status mu_cpu_plan_split(struct cpu_plan *p)
 	mu_cpu_tensor_md(&md, op->inputs[0]);
 	for (int i = 0; i < op->n_outputs; i++) {
 		MU_TRY(mu_cpu_set_tensor(op->outputs[i], &md));
-		if (op->in_place)
+		if (op->fusion.in_place)
 			continue;
 		in = mu_cpu_memory(p, &md, CPU_IN_DATA, 0);
 		MU_TRY(mu_cpu_reorder(p, in, mu_cpu_memory(p, &md, CPU_OUT_DATA, (size_t)i)));

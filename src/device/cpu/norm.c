@@ -101,7 +101,7 @@ static enum mu_status plan_forward(struct cpu_plan *p, struct norm *b, dnnl_prim
 	MU_TRY(mu_cpu_describe(p, &request, &pd));
 	CPU_DNNL(dnnl_primitive_desc_clone(hint, pd));
 	n = forward_args(p, b, args);
-	if (p->op->fused_activation) {
+	if (p->op->fusion.activation) {
 		MU_TRY(mu_dnnl_query(pd, dnnl_query_workspace_md, &positive));
 		b->positive = mu_cpu_keep(p, &positive);
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
@@ -145,7 +145,7 @@ static enum mu_status plan_backward(struct cpu_plan *p, struct norm *b, dnnl_pri
 		args[n++] = (struct cpu_arg){DNNL_ARG_DIFF_SCALE,
 					     mu_cpu_memory(p, &b->vector, CPU_PARAM_GRAD, 0)};
 	}
-	if (p->op->fused_activation)
+	if (p->op->fusion.activation)
 		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
 	MU_TRY(mu_cpu_step(p, pd, n, args));
 	if (a->fix_gamma)
@@ -162,7 +162,7 @@ enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p)
 	const struct mu_batch_norm *a = op->attr;
 	struct norm b = {.flags = (unsigned)dnnl_use_shift |
 				  (a->fix_gamma ? 0 : (unsigned)dnnl_use_scale) |
-				  (op->fused_activation ? (unsigned)dnnl_fuse_norm_relu : 0)};
+				  (op->fusion.activation ? (unsigned)dnnl_fuse_norm_relu : 0)};
 	dnnl_primitive_desc_t hint = NULL;
 	struct statistics *s = calloc(1, sizeof *s);
 
@@ -190,7 +190,7 @@ enum mu_status mu_cpu_plan_batch_norm(struct cpu_plan *p)
 	p->program = &p->impl->backward;
 	MU_TRY(plan_backward(p, &b, hint));
 	p->program = &p->impl->restore;
-	if (op->restored)
+	if (op->fusion.restored)
 		MU_TRY(plan_normalise(p, &b));
 out:
 	dnnl_primitive_desc_destroy(hint);

@@ -284,7 +284,7 @@ static void rows_back(const struct mu_op *op, float *to, struct cpu_part part)
 			memset(dx, 0, s.classes * sizeof *dx);
 			continue;
 		}
-		if (op->in_place)
+		if (op->fusion.in_place)
 			subtract_in_place(dx, s.classes, b->label_smoothing / (float)s.classes);
 		else
 			subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
@@ -317,11 +317,12 @@ static enum mu_status plan_rows(struct cpu_plan *p, const struct cpu_md *have)
 
 	rows.data_type = dnnl_f32;
 	nbytes = mu_dnnl_nbytes(&rows);
-	op->in_place = op->in_place && !converts;
+	op->fusion.in_place = op->fusion.in_place && !converts;
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &rows));
 	if (converts)
 		MU_TRY(mu_cpu_reorder(p, from, mu_cpu_memory(p, &rows, CPU_OUT_DATA, 0)));
-	mu_cpu_share(p, op->in_place || converts ? forward_rows_in_place : forward_rows, nbytes);
+	mu_cpu_share(p, op->fusion.in_place || converts ? forward_rows_in_place : forward_rows,
+		     nbytes);
 	mu_cpu_call(p, add_losses);
 	p->program = &p->impl->backward;
 	if (!op->inputs[0]->needs_grad)
@@ -355,7 +356,7 @@ enum mu_status mu_cpu_plan_softmax(struct cpu_plan *p)
 		if (mu_dnnl_equal(&have, &plain))
 			return plan_rows(p, &have);
 	}
-	op->in_place = false;
+	op->fusion.in_place = false;
 	mu_cpu_plain(&plain, &op->inputs[0]->shape);
 	MU_TRY(mu_cpu_set_tensor(op->outputs[0], &plain));
 	if (!is_plain)

@@ -417,7 +417,7 @@ static enum mu_status plan(struct cpu_plan *p, enum mu_convolution_phase phase,
 	enum mu_status st = MU_OK;
 	const struct mu_op *op = p->op;
 	const struct mu_convolution *a = op->attr;
-	const struct mu_activation *activation = op->fused_activation;
+	const struct mu_activation *activation = op->fusion.activation;
 	size_t channels = op->inputs[0]->shape.dims[1], filters = (size_t)a->filters;
 	struct winograd_image images[2];
 	const struct winograd_kernels *kernels =

@@ -190,8 +190,8 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: GPUs have no %s yet; take the device cpu",
 			op->name, mu_op_kind_name(op->kind));
 	if (op->kind == MU_OP_SOFTMAX)
-		op->in_place = op->in_place && op->phase == MU_PHASE_TRAIN &&
-			       mu_cuda_in_rows(op->inputs[0]);
+		op->fusion.in_place = op->fusion.in_place && op->phase == MU_PHASE_TRAIN &&
+				      mu_cuda_in_rows(op->inputs[0]);
 	MU_TRY(mu_cuda_plan_view(d, op, kinds[op->kind]));
 out:
 	return st;

@@ -107,7 +107,7 @@ enum mu_status mu_cuda_add_bias(struct cuda_device *d, struct mu_op *op)
 		.area = mu_cuda_extent(out).area,
 		.channels = out->shape.dims[1],
 		.type = mu_cuda_type(out),
-		.kind = mu_cuda_activation_code(op->fused_activation),
+		.kind = mu_cuda_activation_code(op->fusion.activation),
 		.n = mu_shape_n(&out->shape),
 	};
 
@@ -124,11 +124,11 @@ enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op)
 		.dy = out->grad,
 		.dx = out->grad,
 		.type = mu_cuda_type(out),
-		.kind = mu_cuda_activation_code(op->fused_activation),
+		.kind = mu_cuda_activation_code(op->fusion.undo),
 		.n = mu_shape_n(&out->shape),
 	};
 
-	if (!op->fused_activation || op->undone)
+	if (!op->fusion.undo)
 		return MU_OK;
 	return mu_cuda_eights(d, CUDA_activate_backward, args.n, &args);
 }

@@ -176,7 +176,7 @@ static const struct cuda_layout *wanted(const struct cuda_device *d, const struc
 					enum cuda_inputs inputs)
 {
 	if (op->inputs[0]->shape.ndims != 4 || inputs == CUDA_INPUTS_PLAIN ||
-	    (inputs == CUDA_INPUTS_OVER && !op->in_place))
+	    (inputs == CUDA_INPUTS_OVER && !op->fusion.in_place))
 		return NULL;
 	if (inputs == CUDA_INPUTS_ALIKE || inputs == CUDA_INPUTS_OVER)
 		return op->inputs[0]->layout;
@@ -193,7 +193,7 @@ static void place_copies(struct mu_op *op)
 
 		if (!in->converted)
 			continue;
-		op->shared_grads &= ~(i < 32 ? 1u << i : 0u);
+		op->fusion.shared_grads &= ~(i < 32 ? 1u << i : 0u);
 		in->data_at = mu_cuda_round(op->scratch_nbytes);
 		op->scratch_nbytes = in->data_at + mu_cuda_bytes(&in->tensor);
 		if (!in->tensor.needs_grad || op->phase != MU_PHASE_TRAIN)
@@ -232,7 +232,7 @@ enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
 		op->algorithms[phase] = own->view.algorithms[phase];
 	op->can_add = own->view.can_add;
-	op->branches = own->view.branches;
+	op->fusion = own->view.fusion;
 	op->workspace_nbytes = own->view.workspace_nbytes;
 	op->scratch_nbytes = own->view.scratch_nbytes;
 	op->kept_nbytes = own->view.kept_nbytes;

@@ -140,10 +140,10 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 
 	op->scratch_nbytes = in->shape.dims[1] * sizeof(struct cuda_normal);
 	if (op->phase != MU_PHASE_TRAIN || !mu_cuda_in_groups(in))
-		op->branches = NULL;
+		op->fusion.branches = NULL;
 	if (op->phase == MU_PHASE_TRAIN) {
 		op->workspace_nbytes =
-			bits_at(op) + (op->branches ? mu_shape_n(&in->shape) / EIGHT : 0);
+			bits_at(op) + (op->fusion.branches ? mu_shape_n(&in->shape) / EIGHT : 0);
 		op->scratch_nbytes = sums_at(op) + mu_cuda_sums_bytes(d, op->inputs[0]);
 	}
 	return MU_OK;
@@ -207,9 +207,9 @@ static enum mu_status normalize_from(struct cuda_device *d, struct mu_op *op,
 		.x = in->data,
 		.add = op->n_inputs > 1 ? op->inputs[1]->data : NULL,
 		.y = op->outputs[0]->data,
-		.on = op->branches ? bits_of(op) : NULL,
+		.on = op->fusion.branches ? bits_of(op) : NULL,
 		.type = mu_cuda_type(in),
-		.relu = op->fused_activation != NULL,
+		.relu = op->fusion.activation != NULL,
 		.samples = e.samples,
 		.channels = e.channels,
 		.area = e.area,
@@ -282,7 +282,7 @@ static enum mu_status add_gradient(struct cuda_device *d, struct mu_op *op)
 	const struct mu_tensor *out = op->outputs[0];
 	const struct mu_tensor *added = op->n_inputs > 1 ? op->inputs[1] : NULL;
 
-	if (added && added->needs_grad && !(op->shared_grads & 2))
+	if (added && added->needs_grad && !(op->fusion.shared_grads & 2))
 		MU_TRY(mu_cuda_copy(d, added->grad, out->grad, mu_cuda_bytes(out)));
 out:
 	return st;
@@ -291,7 +291,7 @@ out:
 /* ReLU of normalized values: not of their sum with another input. */
 static int has_relu(const struct mu_op *op)
 {
-	return op->fused_activation && op->n_inputs == 1;
+	return op->fusion.activation && op->n_inputs == 1;
 }
 
 /* The parameters' gradients, and what the input's needs: by the kernel that sums, for groups. */
@@ -323,9 +323,9 @@ static enum mu_status sum_gradients(struct cuda_device *d, struct mu_op *op)
 		.totals = totals,
 	};
 
-	if (op->branches) {
-		parts.dy = op->branches[0]->grad;
-		parts.more = op->branches[1]->grad;
+	if (op->fusion.branches) {
+		parts.dy = op->fusion.branches[0]->grad;
+		parts.more = op->fusion.branches[1]->grad;
 		parts.on = bits_of(op);
 		parts.sum = out->grad;
 	}
@@ -355,7 +355,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.n = threads_of(d, in, BLOCKS_BACKWARD),
 	};
 
-	if (!op->branches && op->n_inputs > 1)
+	if (!op->fusion.branches && op->n_inputs > 1)
 		MU_TRY(mu_cuda_undo_activation(d, op));
 	MU_TRY(sum_gradients(d, op));
 	MU_TRY(add_gradient(d, op));

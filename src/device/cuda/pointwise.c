@@ -230,7 +230,7 @@ static enum mu_status forward_sum(struct cuda_device *d, struct mu_op *op)
 	struct cuda_add args = {
 		.y = op->outputs[0]->data,
 		.type = mu_cuda_type(op->outputs[0]),
-		.kind = mu_cuda_activation_code(op->fused_activation),
+		.kind = mu_cuda_activation_code(op->fusion.activation),
 		.n = n_of(op->outputs[0]),
 	};
 
@@ -244,7 +244,7 @@ static enum mu_status backward_sum(struct cuda_device *d, struct mu_op *op)
 
 	MU_TRY(mu_cuda_undo_activation(d, op));
 	for (int i = 0; i < op->n_inputs; i++)
-		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
+		if (op->inputs[i]->needs_grad && !(op->fusion.shared_grads >> i & 1))
 			MU_TRY(copy(d, op->inputs[i]->grad, out->grad, out));
 out:
 	return st;
@@ -340,14 +340,14 @@ static enum mu_status backward_split(struct cuda_device *d, struct mu_op *op)
 {
 	const struct mu_tensor *in = op->inputs[0];
 	struct cuda_add args = {
-		.of = op->undoes ? in->data : NULL,
+		.of = op->fusion.undo ? in->data : NULL,
 		.y = in->grad,
 		.type = mu_cuda_type(in),
-		.kind = mu_cuda_activation_code(op->undoes),
+		.kind = mu_cuda_activation_code(op->fusion.undo),
 		.n = n_of(in),
 	};
 
-	if (!in->needs_grad || op->joined)
+	if (!in->needs_grad || op->fusion.joined)
 		return MU_OK;
 	return add_all(d, op->outputs, op->n_outputs, true, &args);
 }

@@ -65,10 +65,10 @@ static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_k
 			"belong to this kind of operation",
 			op->name, mu_op_kind_name(op->kind), op->n_inputs, op->n_outputs,
 			op->n_params, op->n_aux);
-	if (op->in_place && !kind->in_place)
+	if (op->fusion.in_place && !kind->in_place)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): this kind cannot work in place", op->name,
 			mu_op_kind_name(op->kind));
-	if (op->fused_activation && !can_fuse_activation(op->kind))
+	if (op->fusion.activation && !can_fuse_activation(op->kind))
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (%s): only a convolution, a fully connected layer, a batch-norm or a "
 			"sum takes an activation",

@@ -240,8 +240,8 @@ static enum mu_status forward(struct mu_op *op)
 			for (long k = 0; k < g.out_area; k++)
 				plane[k] = (float)sums[k];
 		}
-	if (op->fused_activation)
-		mu_ref_activate(op->fused_activation, out, mu_shape_n(&op->outputs[0]->shape));
+	if (op->fusion.activation)
+		mu_ref_activate(op->fusion.activation, out, mu_shape_n(&op->outputs[0]->shape));
 	return MU_OK;
 }
 
@@ -329,8 +329,8 @@ static void backward(struct mu_op *op)
 	struct geometry g;
 
 	describe(op, &g);
-	if (op->fused_activation && !op->undone)
-		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad,
+	if (op->fusion.undo)
+		mu_ref_activate_backward(op->fusion.undo, out->data, out->grad, out->grad,
 					 mu_shape_n(&out->shape));
 	backward_weight(op, &g);
 	if (!a->no_bias)

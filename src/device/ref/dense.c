@@ -49,8 +49,8 @@ static enum mu_status forward(struct mu_op *op)
 				sum += (double)x[k] * (double)w[k];
 			y[s * units + u] = (float)sum;
 		}
-	if (op->fused_activation)
-		mu_ref_activate(op->fused_activation, y, n * units);
+	if (op->fusion.activation)
+		mu_ref_activate(op->fusion.activation, y, n * units);
 	return MU_OK;
 }
 
@@ -93,8 +93,8 @@ static void backward(struct mu_op *op)
 	size_t n = in->shape.dims[0], features = mu_ref_features(&in->shape),
 	       units = (size_t)a->units;
 
-	if (op->fused_activation && !op->undone)
-		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad,
+	if (op->fusion.undo)
+		mu_ref_activate_backward(op->fusion.undo, out->data, out->grad, out->grad,
 					 n * units);
 	for (size_t u = 0; u < units; u++)
 		multiply(&(struct product){out->grad + u, in->data, units, n, features},

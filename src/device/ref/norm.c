@@ -45,7 +45,7 @@ static enum mu_status plan(struct mu_op *op)
 	MU_TRY(mu_ref_need_shape(op, "beta", &op->params[BETA].shape, &vector));
 	MU_TRY(mu_ref_need_shape(op, "moving_mean", &op->aux[MEAN].shape, &vector));
 	MU_TRY(mu_ref_need_shape(op, "moving_var", &op->aux[VARIANCE].shape, &vector));
-	if (op->fused_activation && op->fused_activation->kind != MU_ACTIVATION_RELU)
+	if (op->fusion.activation && op->fusion.activation->kind != MU_ACTIVATION_RELU)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (batchnorm): only relu can be fused behind it",
 			op->name);
 	if (op->phase == MU_PHASE_TRAIN)
@@ -130,8 +130,8 @@ static enum mu_status forward(struct mu_op *op)
 
 				y[e] = (float)(((double)x[e] - mean) * scale + shift);
 				y[e] += z ? z[e] : 0;
-				if (op->fused_activation)
-					mu_ref_activate(op->fused_activation, &y[e], 1);
+				if (op->fusion.activation)
+					mu_ref_activate(op->fusion.activation, &y[e], 1);
 			}
 	}
 	return MU_OK;
@@ -158,7 +158,7 @@ static double dy_at(const struct mu_op *op, const struct normal *b, size_t e)
 {
 	double x = (double)op->inputs[0]->data[e];
 
-	if (op->fused_activation && op->n_inputs == 1 &&
+	if (op->fusion.activation && op->n_inputs == 1 &&
 	    !((float)((x - b->mean) * b->scale + b->shift) > 0))
 		return 0;
 	return (double)op->outputs[0]->grad[e];
@@ -191,9 +191,9 @@ static void part(struct mu_op *op)
 	const struct mu_tensor *out = op->outputs[0], *z = op->inputs[1];
 	const size_t n = mu_shape_n(&out->shape);
 
-	if (op->fused_activation && !op->undone)
-		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad, n);
-	if (z->needs_grad && !(op->shared_grads & 2))
+	if (op->fusion.undo)
+		mu_ref_activate_backward(op->fusion.undo, out->data, out->grad, out->grad, n);
+	if (z->needs_grad && !(op->fusion.shared_grads & 2))
 		memcpy(z->grad, out->grad, n * sizeof *z->grad);
 }
 

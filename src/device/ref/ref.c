@@ -24,7 +24,7 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 
 	(void)device;
 	if (op->kind == MU_OP_SOFTMAX)
-		op->in_place = false;
+		op->fusion.in_place = false;
 	MU_TRY(mu_ref_check(op, kind));
 	op->workspace_nbytes = 0;
 	op->scratch_nbytes = 0;

@@ -67,8 +67,8 @@ static enum mu_status forward_sum(struct mu_op *op)
 			sum += (double)op->inputs[i]->data[k];
 		op->outputs[0]->data[k] = (float)sum;
 	}
-	if (op->fused_activation)
-		mu_ref_activate(op->fused_activation, op->outputs[0]->data,
+	if (op->fusion.activation)
+		mu_ref_activate(op->fusion.activation, op->outputs[0]->data,
 				mu_shape_n(&op->outputs[0]->shape));
 	return MU_OK;
 }
@@ -78,10 +78,10 @@ static void backward_sum(struct mu_op *op)
 	const struct mu_tensor *out = op->outputs[0];
 	size_t n = mu_shape_n(&out->shape);
 
-	if (op->fused_activation && !op->undone)
-		mu_ref_activate_backward(op->fused_activation, out->data, out->grad, out->grad, n);
+	if (op->fusion.undo)
+		mu_ref_activate_backward(op->fusion.undo, out->data, out->grad, out->grad, n);
 	for (int i = 0; i < op->n_inputs; i++)
-		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
+		if (op->inputs[i]->needs_grad && !(op->fusion.shared_grads >> i & 1))
 			copy(op->inputs[i]->grad, out->grad, n);
 }
 
@@ -183,8 +183,8 @@ static void backward_split(struct mu_op *op)
 			sum += (double)op->outputs[o]->grad[k];
 		op->inputs[0]->grad[k] = (float)sum;
 	}
-	if (op->undoes)
-		mu_ref_activate_backward(op->undoes, op->inputs[0]->data, op->inputs[0]->grad,
+	if (op->fusion.undo)
+		mu_ref_activate_backward(op->fusion.undo, op->inputs[0]->data, op->inputs[0]->grad,
 					 op->inputs[0]->grad, mu_shape_n(&op->inputs[0]->shape));
 }
 

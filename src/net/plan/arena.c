@@ -99,19 +99,20 @@ bool mu_plan_reads_input(const struct mu_op *op, int i)
 {
 	const bool added = mu_op_has(op, MU_LAYER_ABSORBS_ADDEND) && i > 0; /* to the result */
 
-	return (op->undoes && !op->joined) || (!mu_op_has(op, MU_LAYER_INPUT_UNUSED) && !added);
+	if (mu_op_has(op, MU_LAYER_IS_PASSAGE))
+		return op->fusion.undo && !op->fusion.joined;
+	return !mu_op_has(op, MU_LAYER_INPUT_UNUSED) && !added;
 }
 
 bool mu_plan_has_activation_to_undo(const struct mu_op *op)
 {
-	return op->fused_activation && (!mu_op_has(op, MU_LAYER_ABSORBS_RELU) || op->n_inputs > 1);
+	return op->fusion.activation && op->fusion.undo &&
+	       (!mu_op_has(op, MU_LAYER_ABSORBS_RELU) || op->n_inputs > 1);
 }
 
 bool mu_plan_reads_output(const struct mu_op *op)
 {
-	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
-
-	return undoes || !mu_op_has(op, MU_LAYER_OUTPUT_UNUSED);
+	return mu_plan_has_activation_to_undo(op) || !mu_op_has(op, MU_LAYER_OUTPUT_UNUSED);
 }
 
 /* Buffers merge: users of gradient buffer `from` use `to`. */
@@ -128,7 +129,7 @@ static void join_buffers(struct layout *m, size_t from, size_t to)
 static void share_gradients(struct layout *m, const struct mu_op *op)
 {
 	for (int i = 0; i < op->n_inputs; i++)
-		if (op->shared_grads >> i & 1 && op->inputs[i]->needs_grad)
+		if (op->fusion.shared_grads >> i & 1 && op->inputs[i]->needs_grad)
 			join_buffers(m, m->grad[tensor_number(m->plan, op->inputs[i])],
 				     m->grad[tensor_number(m->plan, op->outputs[0])]);
 }
@@ -157,11 +158,12 @@ static void assign_buffers(struct layout *m)
 
 		for (int o = 0; o < op->n_outputs; o++) {
 			size_t t = tensor_number(plan, op->outputs[o]);
-			bool alias_grad = op->in_place && mu_op_has(op, MU_LAYER_IS_ACTIVATION);
-			bool over = op->in_place && mu_op_has(op, MU_LAYER_IS_LOSS);
+			bool alias_grad =
+				op->fusion.in_place && mu_op_has(op, MU_LAYER_IS_ACTIVATION);
+			bool over = op->fusion.in_place && mu_op_has(op, MU_LAYER_IS_LOSS);
 
-			m->data[t] =
-				op->in_place ? m->data[in] : add_buffer(m, op->outputs[o]->nbytes);
+			m->data[t] = op->fusion.in_place ? m->data[in]
+							 : add_buffer(m, op->outputs[o]->nbytes);
 			if (op->outputs[o]->needs_grad)
 				m->grad[t] = alias_grad ? m->grad[in]
 							: add_buffer(m, gradient_bytes(op, o));
@@ -169,7 +171,7 @@ static void assign_buffers(struct layout *m)
 				m->grad[in] = m->data[in];
 		}
 		share_gradients(m, op);
-		if (op->joined)
+		if (op->fusion.joined)
 			join_buffers(m, m->grad[tensor_number(plan, op->outputs[0])], m->grad[in]);
 		m->workspace[i] = add_buffer(m, op->workspace_nbytes);
 		m->scratch[i] = add_buffer(m, op->scratch_nbytes);
@@ -271,11 +273,11 @@ static void find_lifetimes(struct layout *m)
 			if (plan->tensors[t].needs_grad)
 				use(m, m->grad[t], backward);
 		}
-		for (int k = 0; op->branches && k < 2; k++)
-			use(m, m->grad[tensor_number(plan, op->branches[k])], backward);
-		if (op->restored)
+		for (int k = 0; op->fusion.branches && k < 2; k++)
+			use(m, m->grad[tensor_number(plan, op->fusion.branches[k])], backward);
+		if (op->fusion.restored)
 			m->buffers[m->data[tensor_number(plan, op->outputs[0])]].gaps = true;
-		if (op->weights_later && op->outputs[0]->needs_grad)
+		if (op->fusion.weights_later && op->outputs[0]->needs_grad)
 			use_later(m, i);
 	}
 	for (size_t l = 0; l < plan->n_ops; l++)

@@ -113,7 +113,7 @@ void mu_plan_join(struct mu_plan *plan, size_t block, const struct mu_plan *befo
 
 bool mu_plan_weights_later(const struct mu_plan *plan, size_t l)
 {
-	return plan->ops[l].weights_later;
+	return plan->ops[l].fusion.weights_later;
 }
 
 enum mu_status mu_plan_backward_weights(struct mu_plan *plan, size_t l)
@@ -121,7 +121,7 @@ enum mu_status mu_plan_backward_weights(struct mu_plan *plan, size_t l)
 	enum mu_status st = MU_OK;
 	struct mu_op *op = &plan->ops[l];
 
-	if (!op->weights_later || !op->outputs[0]->needs_grad)
+	if (!op->fusion.weights_later || !op->outputs[0]->needs_grad)
 		goto out;
 	MU_TRY(plan->device->ops->backward_weights(plan->device, op));
 	MU_TRY(mu_plan_unscale(plan, l, l + 1));

@@ -17,7 +17,7 @@ enum { LARGE_VOCABULARY = 4096 };
 
 static bool can_fuse_activation(const struct mu_op *op, const struct mu_activation *activation)
 {
-	if (op->fused_activation)
+	if (op->fusion.activation)
 		return false;
 	return mu_op_has(op, MU_LAYER_ABSORBS_ACTIVATION) ||
 	       (mu_op_has(op, MU_LAYER_ABSORBS_RELU) && activation->kind == MU_ACTIVATION_RELU);
@@ -81,9 +81,7 @@ out:
 /* May its backward overwrite its output's gradient? */
 static bool writes_gradient(const struct mu_op *op)
 {
-	bool undoes = mu_plan_has_activation_to_undo(op) && !op->undone;
-
-	return undoes || mu_op_has(op, MU_LAYER_OVERWRITES_GRAD);
+	return mu_plan_has_activation_to_undo(op) || mu_op_has(op, MU_LAYER_OVERWRITES_GRAD);
 }
 
 /* After all operations before it are complete. A batch-norm undoes its own ReLU at no cost. */
@@ -93,31 +91,31 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 	const bool loss = mu_op_has(op, MU_LAYER_IS_LOSS);
 
 	if (before && mu_op_has(op, MU_LAYER_WANTS_SUMS))
-		before->feeds_norm = true;
+		before->fusion.feeds_norm = true;
 	if (mu_op_has(op, MU_LAYER_IS_PASSAGE)) {
-		op->in_place = true;
+		op->fusion.in_place = true;
 		if (before && mu_plan_has_activation_to_undo(before) &&
-		    before->fused_activation->kind == MU_ACTIVATION_RELU) {
-			op->undoes = before->fused_activation;
-			before->undone = true;
+		    before->fusion.activation->kind == MU_ACTIVATION_RELU) {
+			op->fusion.undo = before->fusion.undo;
+			before->fusion.undo = NULL;
 			if (mu_op_has(before, MU_LAYER_ABSORBS_ADDEND) && op->n_outputs == 2)
-				before->branches = op->outputs;
+				before->fusion.branches = op->outputs;
 		}
 	}
 	/* A large vocabulary: neither its predictions nor their gradient take memory of their own.
 	 * Another part of the net may want them at any time. */
 	if (loss && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
-		op->in_place = !plan->part && before && !before->in_place &&
-			       !before->shared_grads && !mu_plan_reads_output(before);
-	if (loss && op->in_place)
-		before->feeds_softmax = true;
+		op->fusion.in_place = !plan->part && before && !before->fusion.in_place &&
+				      !before->fusion.shared_grads && !mu_plan_reads_output(before);
+	if (loss && op->fusion.in_place)
+		before->fusion.feeds_loss = true;
 	if (!mu_op_has(op, MU_LAYER_IS_ADDITION))
 		return;
-	op->in_place = before && !before->in_place && !mu_plan_reads_output(before);
+	op->fusion.in_place = before && !before->fusion.in_place && !mu_plan_reads_output(before);
 	for (int i = 0; i < op->n_inputs && i < 32; i++) {
 		before = producer(plan, op->inputs[i]);
 		if (before && !writes_gradient(before))
-			op->shared_grads |= 1u << i;
+			op->fusion.shared_grads |= 1u << i;
 	}
 }
 
@@ -128,7 +126,7 @@ static struct mu_op *norm_for(const struct mu_plan *plan, const struct net_layer
 
 	if (!plan->device->ops->norms_add || !mu_layer_has(sum->kind, MU_LAYER_IS_ADDITION) ||
 	    sum->n_inputs != 2 || !last || !mu_op_has(last, MU_LAYER_ABSORBS_ADDEND) ||
-	    last->n_inputs > 1 || last->fused_activation)
+	    last->n_inputs > 1 || last->fusion.activation)
 		return NULL;
 	for (int i = 0; i < 2; i++)
 		if (last->outputs[0] == &plan->tensors[sum->inputs[i]])
@@ -159,7 +157,7 @@ static enum mu_status add_to_norm(struct mu_plan *plan, struct mu_op *norm,
 	norm->inputs = links;
 	norm->outputs = links + 2;
 	if (before && !writes_gradient(before))
-		norm->shared_grads = 2;
+		norm->fusion.shared_grads = 2;
 out:
 	return st;
 }
@@ -167,8 +165,8 @@ out:
 void mu_plan_join_splits(struct mu_plan *plan)
 {
 	for (size_t i = 0; i < plan->n_ops; i++)
-		if (plan->ops[i].branches)
-			producer(plan, plan->ops[i].branches[0])->joined = true;
+		if (plan->ops[i].fusion.branches)
+			producer(plan, plan->ops[i].fusion.branches[0])->fusion.joined = true;
 }
 
 static void mark_gradients(struct mu_plan *plan)
@@ -200,7 +198,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 		bool activation = mu_layer_has(layer->kind, MU_LAYER_IS_ACTIVATION);
 
 		if (activation && before && can_fuse_activation(before, layer->attr)) {
-			before->fused_activation = layer->attr;
+			before->fusion.activation = before->fusion.undo = layer->attr;
 			before->outputs[0] = &plan->tensors[layer->outputs[0]];
 			continue;
 		}
@@ -209,7 +207,7 @@ enum mu_status mu_plan_operations(struct mu_plan *plan)
 			continue;
 		}
 		MU_TRY(add_operation(plan, l));
-		plan->ops[plan->n_ops - 1].in_place =
+		plan->ops[plan->n_ops - 1].fusion.in_place =
 			activation && before && mu_op_has(before, MU_LAYER_LENDS_OUTPUT);
 		join(plan, &plan->ops[plan->n_ops - 1]);
 	}

@@ -35,7 +35,7 @@ static double bytes_of_gradients(const struct mu_op *op)
 	double sum = 0;
 
 	for (int i = 0; i < op->n_inputs; i++)
-		if (op->inputs[i]->needs_grad && !(op->shared_grads >> i & 1))
+		if (op->inputs[i]->needs_grad && !(op->fusion.shared_grads >> i & 1))
 			sum += bytes_of(&op->inputs[i], 1);
 	/* A loss starts with labels; a sum may have no work. */
 	if (!mu_op_has(op, MU_LAYER_IS_LOSS) && (sum > 0 || !mu_op_has(op, MU_LAYER_IS_ADDITION)))

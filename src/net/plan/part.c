@@ -57,9 +57,9 @@ static enum mu_status keep_own(struct mu_plan *plan)
 			"network %s: no part of %zu layers from layer %zu on of %zu",
 			plan->net->config.network, part->n, part->first, plan->n_ops);
 	for (size_t i = part->first; i < part->first + part->n; i++)
-		if (plan->ops[i].branches &&
-		    maker(plan, plan->ops[i].branches[0]) >= part->first + part->n)
-			plan->ops[i].branches = NULL;
+		if (plan->ops[i].fusion.branches &&
+		    maker(plan, plan->ops[i].fusion.branches[0]) >= part->first + part->n)
+			plan->ops[i].fusion.branches = NULL;
 	for (size_t i = 0; i < plan->n_ops; i++)
 		if (i < part->first || i >= part->first + part->n)
 			free(plan->links[i]);
@@ -125,7 +125,7 @@ enum mu_status mu_plan_cut(struct mu_plan *plan)
 				continue;
 			MU_TRY(receive(plan, op->inputs[k]));
 			if (k == 0 && !mu_op_has(op, MU_LAYER_IS_PASSAGE))
-				op->in_place = false;
+				op->fusion.in_place = false;
 		}
 	}
 out:

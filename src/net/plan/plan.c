@@ -78,7 +78,7 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 		}
 		MU_TRY(mu_plan_tie_layout(plan, i));
 		plan->n_planned++;
-		op->weights_later =
+		op->fusion.weights_later =
 			plan->of_block && plan->phase == MU_PHASE_TRAIN && device->backward_weights;
 		MU_TRY(device->plan(plan->device, op));
 	}
@@ -438,7 +438,7 @@ enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, siz
 		MU_TRY(run_forward(plan, i));
 	if (backward)
 		MU_TRY(run_backwards(plan, from, to));
-	if (backward && !plan->ops[from].weights_later)
+	if (backward && !plan->ops[from].fusion.weights_later)
 		MU_TRY(mu_plan_unscale(plan, from, to));
 out:
 	return st;

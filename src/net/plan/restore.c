@@ -79,7 +79,7 @@ static bool is_there(const struct mu_plan *plan, const struct mu_tensor *t)
 
 	if (from == MU_PLAN_NONE)
 		return true;
-	return plan->ops[from].restored || mu_plan_reads_output(&plan->ops[from]) ||
+	return plan->ops[from].fusion.restored || mu_plan_reads_output(&plan->ops[from]) ||
 	       first_in_backward(plan, plan->ops[from].outputs[0]) != MU_PLAN_NONE;
 }
 
@@ -89,7 +89,7 @@ static bool is_overwritten(const struct mu_plan *plan, const struct mu_op *op)
 	int input;
 	const size_t i = reader(plan, op->outputs[0], &input);
 
-	return i != MU_PLAN_NONE && plan->ops[i].in_place &&
+	return i != MU_PLAN_NONE && plan->ops[i].fusion.in_place &&
 	       !mu_op_has(&plan->ops[i], MU_LAYER_IS_PASSAGE) && input == 0;
 }
 
@@ -121,21 +121,21 @@ static void choose(struct mu_plan *plan, size_t *at)
 {
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		at[i] = MU_PLAN_NONE;
-		plan->ops[i].restored = may_be_restored(plan, &plan->ops[i]);
+		plan->ops[i].fusion.restored = may_be_restored(plan, &plan->ops[i]);
 	}
 	for (size_t i = plan->n_ops; i-- > 0;) {
 		struct mu_op *op = &plan->ops[i];
 
-		if (!op->restored)
+		if (!op->fusion.restored)
 			continue;
 		need_earlier(&at[i], first_in_backward(plan, op->outputs[0]));
 		if (mu_plan_reads_output(op))
 			need_earlier(&at[i], i);
-		op->restored = at[i] != MU_PLAN_NONE;
-		for (int k = 0; op->restored && k < op->n_inputs; k++) {
+		op->fusion.restored = at[i] != MU_PLAN_NONE;
+		for (int k = 0; op->fusion.restored && k < op->n_inputs; k++) {
 			size_t from = source(plan, op->inputs[k]);
 
-			if (from != MU_PLAN_NONE && plan->ops[from].restored)
+			if (from != MU_PLAN_NONE && plan->ops[from].fusion.restored)
 				need_earlier(&at[from], at[i]);
 		}
 	}
@@ -152,7 +152,7 @@ enum mu_status mu_plan_choose_restores(struct mu_plan *plan)
 	for (size_t l = 0; l < plan->n_ops; l++) {
 		plan->restore_first[l] = n;
 		for (size_t i = 0; i < plan->n_ops; i++)
-			if (plan->ops[i].restored && at[i] == l)
+			if (plan->ops[i].fusion.restored && at[i] == l)
 				plan->restores[n++] = i;
 	}
 	plan->restore_first[plan->n_ops] = n;

@@ -14,7 +14,7 @@ const float *mu_plan_probabilities(struct mu_plan *plan)
 
 	if (!out->layout && !plan->device->ops->memory)
 		return out->data;
-	if (last->in_place && plan->phase == MU_PHASE_TRAIN && plan->device->ops->memory)
+	if (last->fusion.in_place && plan->phase == MU_PHASE_TRAIN && plan->device->ops->memory)
 		return NULL; /* their gradient is in their place */
 	if (!plan->probabilities && mu_plan_alloc_probabilities(plan) != MU_OK)
 		return NULL;

@@ -21,7 +21,7 @@ const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text,
 	const struct mu_op *op = &plan->ops[l];
 	const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
 	const bool sum = mu_layer_has(kind, MU_LAYER_ABSORBS_ADDEND) && op->n_inputs > 1;
-	const struct mu_activation *fused = op->fused_activation;
+	const struct mu_activation *fused = op->fusion.activation;
 
 	snprintf(text, nbytes, "%s%s%s%s",
 		 kind->title ? kind->title(op->attr) : mu_op_kind_name(op->kind),
@@ -49,7 +49,7 @@ static size_t output_bytes(const struct mu_op *op)
 {
 	size_t n = 0;
 
-	for (int o = 0; o < op->n_outputs && !op->in_place; o++)
+	for (int o = 0; o < op->n_outputs && !op->fusion.in_place; o++)
 		n += op->outputs[o]->nbytes;
 	return n;
 }

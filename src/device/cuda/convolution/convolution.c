@@ -304,8 +304,8 @@ static bool can_pad(const struct mu_op *op)
 {
 	const struct mu_convolution *a = op->attr;
 
-	return op->feeds_softmax && op->phase == MU_PHASE_TRAIN && op->inputs[0]->layout &&
-	       a->no_bias && a->groups <= 1 && !op->fused_activation;
+	return op->fusion.feeds_loss && op->phase == MU_PHASE_TRAIN && op->inputs[0]->layout &&
+	       a->no_bias && a->groups <= 1 && !op->fusion.activation;
 }
 
 static void size_weights(struct mu_op *op, struct convolution *c)

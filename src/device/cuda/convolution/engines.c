@@ -27,8 +27,8 @@ static bool wants_sums(const struct mu_op *op, const struct dnn_convolution *c)
 {
 	const struct mu_convolution *a = op->attr;
 
-	return op->feeds_norm && op->phase == MU_PHASE_TRAIN && a->no_bias &&
-	       !op->fused_activation && mu_dnn_fuses(c);
+	return op->fusion.feeds_norm && op->phase == MU_PHASE_TRAIN && a->no_bias &&
+	       !op->fusion.activation && mu_dnn_fuses(c);
 }
 
 static void make_room_for_sums(struct mu_tensor *out)

@@ -94,7 +94,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.predictions = predictions_of(op),
 		.type = mu_cuda_type(op->inputs[0]),
 		.row = mu_cuda_row(op->inputs[0]),
-		.scale = op->in_place ? mu_batch_loss_scale(op->batch) : 0,
+		.scale = op->fusion.in_place ? mu_batch_loss_scale(op->batch) : 0,
 		.n = n,
 	};
 
@@ -122,7 +122,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.n = mu_shape_n(&op->inputs[0]->shape),
 	};
 
-	return op->inputs[0]->needs_grad && !op->in_place
+	return op->inputs[0]->needs_grad && !op->fusion.in_place
 		       ? mu_cuda_each(d, CUDA_softmax_backward, args.n, &args)
 		       : MU_OK;
 }
