@@ -34,10 +34,10 @@ run_limited 60 3 --config P-run.json --model-prefix Q
 train 3 --config P-run.json --model-prefix R
 expect 'wd=0.00012345678901234\d+, .*fixed=fc3\*,fc1_bias, .*metrics_file=m"\\\.jsonl, '
 
-sed 's/"optimizer": "sgd"/"optimizer": "adam"/; s/"clip-gradient": 0/"clip-gradient": 5/; s/"shuffle": "1"/"shuffle": "0"/' \
-	P-run.json >edited.json
+sed -e 's/"optimizer": "sgd"/"optimizer": "adam"/' -e 's/"clip-gradient": 0/"clip-gradient": 5/' \
+	-e 's/"shuffle": "1"/"shuffle": "0"/' P-run.json >edited.json
 train 3 --config edited.json --model-prefix S
-expect_count 1 'the file of a run records --shuffle 0 \(here: 1\), --optimizer adam \(here: sgd\), --clip-gradient 5 \(here: 0\), which'
+expect_count 1 'records --shuffle 0 \(here: 1\), --optimizer adam \(here: sgd\), --clip-gradient 5 \(here'
 train 3 --config edited.json --model-prefix S2 --optimizer adam --clip-gradient 5 --shuffle 0
 expect_none '(optimizer|clip-gradient|shuffle) \S+ \(here'
 

@@ -49,4 +49,18 @@ image=$(printf 'i%.0s' $(seq 30))
 { record "a word" && record "$image" | tr i '\0'; } >mixed.rec
 recinfo_gives 1 --no-decode mixed.rec
 expect 'mixed.rec, record 0'
+
+part "a damaged data file is not copied"
+if has_files && small_set set 20 10 && "$BUILDDIR/h5rec" set/train-images-idx3-ubyte.gz good.h5 --raw >"$log" 2>&1; then
+	cp good.h5 bad.h5
+	printf '\1\2\3\4' | dd of=bad.h5 bs=1 seek=$(($(stat -c %s bad.h5) - 8000)) conv=notrunc status=none
+	recinfo_gives 1 bad.h5
+	expect 'the images are damaged: their checksum is [0-9a-f]{8}; expected'
+	for name in laundered.rec laundered.h5 laundered/; do
+		"$BUILDDIR/h5rec" bad.h5 $name >"$log" 2>&1 && fail "h5rec to $name"
+		expect 'error: bad.h5: the images are damaged: their checksum is [0-9a-f]{8}; expected'
+	done
+	[ -z "$(compgen -G 'laundered*')" ] || fail "left: $(echo laundered*)"
+	"$BUILDDIR/h5rec" bad.h5 first.rec --count 1 >"$log" 2>&1 || { fail "the first record" && show_log; }
+fi
 finish
