@@ -269,6 +269,10 @@ enum mu_status model_images_read(struct model_config *c, const char *place)
 	if (!p.resample && p.resize)
 		model_note(c, "preprocessor_config.json has no \"resample\", which means bicubic "
 			      "(3); here images are resized by bilinear interpolation (2)");
+	if (p.resize)
+		model_note(c, "preprocessor_config.json resizes images with a filter; trainer "
+			      "halves them and interpolates between the nearest pixels, so that "
+			      "values differ a little: im2rec --resize filters, too");
 	set_geometry(c, &p);
 out:
 	return st;

@@ -140,8 +140,13 @@ expect_none 'squeezed|makes images of'
 attribute v.h5 resize 224
 images '"size": 40, "resample": 2, "crop_size": {"height": 32, "width": 32},
 	"feature_extractor_type": "CLIPFeatureExtractor"'
-expect_none 'squeezed|makes images of|resample'
+expect_none 'squeezed|makes images of|"resample"'
+expect 'trainer halves them and interpolates .*: im2rec --resize filters, too'
 attribute v.h5 resize 40
+images '"size": 40, "do_resize": false, "crop_size": 32'
+expect_none 'filter'
+images '"image_processor_type": "DeiTImageProcessor", "resample": 2, "crop_size": 32'
+attribute v.h5 resize 256
 images '"image_processor_type": "DeiTImageProcessor", "crop_size": null'
 expect 'rgb-mean 127.5,127.5,127.5 and rgb-std 127.5,127.5,127.5'
 expect 'makes images of 224 x 224, and the model reads 32 x 32'
@@ -151,7 +156,7 @@ expect_none 'makes images of'
 attribute v.h5 resize 48
 images '"feature_extractor_type": "ViTFeatureExtractor", "size": 32, "image_mean": null'
 expect 'rgb-mean 127.5,127.5,127.5'
-expect_none 'resample'
+expect_none '"resample"'
 
 # One that is there already
 images '"size": 32, "image_mean": [0.5, 0.25, 0.5]'
