@@ -72,9 +72,9 @@ static enum mu_status read_names(struct names *n, const char *path)
 	/* Of classes with the same name, "label2id" has one. */
 	if (n->n > 0 && n->n != n->classes && !n->by_name)
 		MU_FAIL(MU_ERR_FORMAT,
-			"its config.json has %zu members of \"%s\", and its arrays have %zu "
+			"its config.json has %zu member%s of \"%s\", and its arrays have %zu "
 			"classes: they are not of one model",
-			n->n, n->member, n->classes);
+			n->n, MU_S(n->n), n->member, n->classes);
 	for (size_t i = 0; i < n->classes; i++)
 		known |= n->of[i] && !is_default(n->of[i], i);
 	if (!known)

@@ -253,6 +253,11 @@ expect_count 1 'timm: config.json has input_size \[3,160,160\], interpolation "b
 timm '"num_classes": 3'
 [ $status = 1 ] || fail "exit status $status of another number of classes"
 expect 'error: timm: its config.json has "num_classes": 3, and its arrays have 2: they are not of one model'
+timm '"label_names": ["a"]'
+[ $status = 1 ] || fail "exit status $status of another number of names"
+expect 'error: timm: its config.json has 1 member of "label_names", and its arrays have 2 classes'
+timm '"pretrained_cfg": {"std": [0.001, 0.001, 0.001], "mean": [0, 0, 0]}'
+expect 'error: timm: its config.json has "pretrained_cfg.std" 0.001, of pixels from 0 to 1: it is too small'
 timm '"model_args": {"act_layer": "silu"}'
 [ $status = 1 ] || fail "exit status $status of arguments of the model"
 
