@@ -81,6 +81,10 @@ short '--warmup-steps 7: the run ends before the warm-up, .*' --warmup-steps 7
 short '' --warmup-steps 6
 tells '--num-epochs 3, --lr 0.5 have no effect with --evaluate: nothing is trained' --evaluate --load P-0001.h5 \
 	--data-dir set --lr 0.5 --num-epochs 3
+tells '--model-prefix Z has no effect with --evaluate: nothing is saved' --evaluate --load P-0001.h5 --data-dir set \
+	--model-prefix Z
+[ -z "$(compgen -G 'Z*')" ] || fail "--evaluate wrote $(echo Z*)"
+tells '' --evaluate --load-epoch 1 --model-prefix P --data-dir set
 tells '--initializer xavier has no effect with --load P-0001.h5: the weights are the file.s' $mlp --load P-0001.h5 \
 	--initializer xavier
 tells '--skip-mismatch has no effect: all arrays of P-0001.h5 fit' $mlp --load P-0001.h5 --skip-mismatch

@@ -113,6 +113,8 @@ refuse --sample 3 --load tok-latest --vocab numbers --prime "1 cat"
 expect 'error: --prime: "cat" is no number of a token'
 refuse $small --seq-len 41
 expect 'error: network gpt2: sequences of 41 tokens \(--seq-len\), and 40 positions \(--num-positions\)'
+refuse --load tok-latest --sample 3 --seq-len 41
+expect 'error: network gpt2: sequences of 41 tokens \(--seq-len\), and 40 positions \(--num-positions\)'
 refuse $small --seq-len 16 --buckets 8
 expect 'error: --seq-len 16 with --buckets 8: both say how long they are'
 refuse --network vit-tiny --benchmark 1 --num-positions 4 $plain

@@ -276,6 +276,7 @@ misused 1 'shuffle-chunk 64 needs --shuffle chunk' $mlp --shuffle-chunk 64
 misused 1 'save-period needs --model-prefix' $mlp --save-period 2
 misused 1 'timeline-steps 3 needs --timeline FILE.json' $mlp --timeline-steps 3
 misused 1 'top-k 1: it is the accuracy, .*K must be at least 2' $mlp --top-k 1
+misused 1 'top-k 11: there are 10 classes, and K is at most that' $mlp --top-k 11
 misused 1 'lr-scale-with-workers 1 with --optimizer adadelta: it has no learning rate' $mlp --optimizer adadelta \
 	--lr-scale-with-workers 1
 both misused 'conv-table with --conv-algo winograd' $mlp --conv-table T --conv-algo winograd

@@ -24,6 +24,7 @@ struct conf_void {
 	struct conf conf;		 /* the first member: options have their offsets in it */
 	bool untrained, unread, undrawn; /* nothing is trained, read, or drawn at random */
 	bool no_training_data;
+	bool unsaved; /* nothing is written or read under a prefix */
 	bool no_convolutions, no_gammas; /* in the network */
 	bool no_gpus, one_device, one_rank, one_worker;
 	bool no_threads;    /* that read the data */

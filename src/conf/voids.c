@@ -35,6 +35,7 @@ static const struct mu_option_fact facts[] = {
 	FACT(unread, "sample|summary"),
 	FACT(no_training_data, "predict|evaluate|sample|summary"),
 	FACT(undrawn, "predict|evaluate|summary"),
+	FACT(unsaved, "predict|evaluate|summary|test-io|dump-batch|conv-algo"),
 	FACT(no_convolutions, "network"),
 	FACT(no_gammas, "network"),
 	FACT(no_gpus, NULL),
@@ -56,6 +57,7 @@ static const struct mu_option_fact facts[] = {
 
 static const struct mu_option_rule rules[] = {
 	{.option = ABOUT_LEARNING "|" SAVES, EXCLUDES = "untrained", .why = "nothing is trained"},
+	{.option = "model-prefix", EXCLUDES = "unsaved", .why = "nothing is saved"},
 	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample",
 	 .why = "nothing is trained"},
 	{.option = "num-examples|shuffle|shuffle-chunk|" OF_TRAINING_IMAGES,

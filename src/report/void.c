@@ -24,6 +24,7 @@ static void find_modes(struct conf_void *f)
 	f->no_training_data = f->unread || (v->evaluate && !v->benchmark);
 	f->untrained = f->unread || v->evaluate || v->test_io || v->dump_batch ||
 		       v->conv_algo == CONF_CONV_TUNE;
+	f->unsaved = f->untrained && !v->facts.goes_on && v->text.sample == 0;
 	f->undrawn = (v->evaluate && !v->benchmark && !v->skip_mismatch) || v->summary;
 	f->given_weights = v->load && !v->skip_mismatch;
 }

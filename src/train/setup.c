@@ -237,6 +237,9 @@ static enum mu_status setup_worker(struct train_run *run)
 	    run->topology.index == 0)
 		MU_TRY(open_prefix(run));
 	MU_TRY(open_inputs(run, &model));
+	if (v->top_k > 0 && (size_t)v->top_k > run->train.classes)
+		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: there are %zu classes, and K is at most that",
+			v->top_k, run->train.classes);
 	if (run->topology.index == 0)
 		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));
 	if (v->test_io || v->dump_batch)

@@ -149,6 +149,12 @@ static enum mu_status open_network(struct writer *w)
 					    count_classes(w, network));
 	w->config.positions =
 		mu_conf_positions(v, network, w->steps); /* whatever is read at once */
+	if (v->text.lengths_given && network->has_heads && w->config.positions > 0 &&
+	    w->steps > w->config.positions)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s: sequences of %zu tokens (sequence length), and %zu positions "
+			"(number of positions)",
+			network->name, w->steps, w->config.positions);
 	MU_TRY(check_words(w, w->config.classes));
 	if (!network->has_heads || !w->device.ops->remembers)
 		w->config.shape[1] = w->width = w->steps;
