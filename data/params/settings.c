@@ -92,6 +92,8 @@ static enum mu_status set_transformer(struct model_config *c, const struct model
 	bool untied;
 
 	MU_TRY(mu_array_file_set_text(out, "network", gpt2 ? "gpt2" : "vit-base"));
+	if (gpt2)
+		MU_TRY(mu_array_file_set_text(out, "input", "tokens"));
 	MU_TRY(set_number(out, "num-layers", s->layers));
 	MU_TRY(set_number(out, "num-hidden", s->hidden));
 	MU_TRY(set_number(out, "num-positions", s->positions));

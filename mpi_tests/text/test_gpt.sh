@@ -254,6 +254,11 @@ for model in own untied; do
 		grep '^Epoch' "$log" >loss.${file#"$model"}
 	done
 	cmp loss.-latest loss..h5 || fail "$model: another loss: $(cat "$log")"
+	for file in $model-latest $model.h5; do
+		"$TRAINER" --sample 8 --load $file --prime "the cat" >text.${file#"$model"} 2>"$log" ||
+			fail "$file: no text: $(cat "$log")"
+	done
+	cmp text.-latest text..h5 || fail "$model: another text"
 	refuse --evaluate --load $model.h5 --data-dir other --seq-len 16 $plain
 	expect "error: $model.h5 was trained on the tokens of another tokenizer than those of other"
 done
