@@ -115,4 +115,23 @@ expect_count $((4 * buckets)) "$line"'worker \d from server 0 .*: pull of bucket
 train 2 $net --num-epochs 1 --num-batches 2 --verbose 0
 expect_none 'PS_VERBOSE=|push of bucket|^role'
 unset PS_VERBOSE MXNET_KVSTORE_BIGARRAY_BOUND
+
+if in_tier full && [ "$(mpi_kind)" = mpich ]; then
+	part "a rank that is another program"
+	new_mark
+	$MPIRUN -n 1 true : -n 1 "$TRAINER" $net >"$log" 2>&1 </dev/null &
+	job=$!
+	for _ in $(seq $((600 * scale))); do
+		grep -q 'MPI_Init has waited' "$log" && break
+		sleep 0.1
+	done
+	kill -KILL $job
+	wait $job
+	for _ in $(seq 100); do
+		[ -z "$(leftovers)" ] && break
+		sleep 0.1
+	done
+	expect_count 1 '^trainer: warning: rank 1: MPI_Init has waited 30 s: has each of the 2 ranks started this'
+	[ -z "$(leftovers)" ] || fail "left running: $(leftovers)"
+fi
 finish

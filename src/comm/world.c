@@ -11,10 +11,55 @@
 
 #include "launcher.h"
 
-enum { ABORT_SECONDS = 5, MOST_FDS = 4096 };
+enum { ABORT_SECONDS = 5, MOST_FDS = 4096, START_SECONDS = 30 };
 
 /* The launcher's process that started this one; 0: it is not Hydra's, whose end is a signal. */
 static pid_t starter;
+
+/* The value set by MPICH's launcher, or Open MPI's, in the environment; else other. */
+static int launched(const char *mpich, const char *open_mpi, int other)
+{
+	const char *text = getenv(mpich) ? getenv(mpich) : getenv(open_mpi);
+
+	return text ? atoi(text) : other;
+}
+
+/* ---- a start that waits ---- */
+
+/* What the signal writes: nothing else may be done then, and no thread of MPI's is needed. */
+static char waits[160];
+
+static void tell_wait(int signal_number)
+{
+	(void)signal_number;
+	if (write(STDERR_FILENO, waits, strlen(waits)) < 0)
+		return;
+}
+
+/* MPI_Init waits, for ever, for ranks that are another program, or have ended. The first two ranks
+ * of a host tell it: one of them may be what is missing. */
+static void watch_start(bool begins, const char *program)
+{
+	static struct sigaction before;
+	struct sigaction tells = {.sa_handler = tell_wait, .sa_flags = SA_RESTART};
+	const int size = launched("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", 1);
+
+	if (size == 1 || launched("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", 0) > 1)
+		return;
+	alarm(0);
+	if (!begins) {
+		sigaction(SIGALRM, &before, NULL);
+		return;
+	}
+	snprintf(waits, sizeof waits,
+		 "%.40s: warning: rank %d: MPI_Init has waited %d s: has each of the %d ranks "
+		 "started this program?\n",
+		 program, launched("PMI_RANK", "OMPI_COMM_WORLD_RANK", 0), START_SECONDS, size);
+	if (sigaction(SIGALRM, &tells, &before) == 0)
+		alarm(START_SECONDS);
+}
+
+/* ---- start ---- */
 
 static enum mu_status check_launcher(void)
 {
@@ -33,11 +78,16 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 {
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
+	const char *program, *slash;
 	int provided = 0;
 
 	*world = MPI_COMM_NULL;
 	mu_streams_begin();
+	program = argc && *argc > 0 ? **argv : "";
+	slash = strrchr(program, '/');
+	watch_start(true, slash ? slash + 1 : program);
 	MU_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
+	watch_start(false, "");
 	MU_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 	if (provided < MPI_THREAD_FUNNELED)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
@@ -220,14 +270,6 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
 {
 	mu_world_tell(st, program, rank, role);
 	mu_world_abort(mu_world_exit_status(st));
-}
-
-/* The value set by MPICH's launcher, or Open MPI's, in the environment; else other. */
-static int launched(const char *mpich, const char *open_mpi, int other)
-{
-	const char *text = getenv(mpich) ? getenv(mpich) : getenv(open_mpi);
-
-	return text ? atoi(text) : other;
 }
 
 bool mu_world_spans_hosts(void)
