@@ -229,7 +229,8 @@ static enum mu_status check_classes(const struct mu_engine *e, const char *path)
 	MU_TRY(mu_array_file_open_checked(&file, path));
 	MU_TRY(mu_checkpoint_classes_check(
 		e, file, path,
-		e->conf->evaluate ? "" : "; --skip-mismatch trains on other classes"));
+		e->conf->evaluate ? "; rename the folders, or the classes in config.json"
+				  : "; --skip-mismatch trains on other classes"));
 out:
 	mu_array_file_close(file, false);
 	return st;
