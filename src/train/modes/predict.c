@@ -265,7 +265,7 @@ static enum mu_status open_prediction(struct prediction *p)
 			"all workers' predictions of a step"));
 	st = p->csv ? make_table(p) : make_arrays(p);
 	if (st != MU_OK && strncmp(mu_trace_message(), option, strlen(option)) != 0)
-		mu_trace_prefix(option);
+		mu_trace_prefix("%s", option);
 	MU_TRY(st);
 out:
 	return st;
