@@ -37,6 +37,8 @@ struct mu_replace {
 enum mu_status mu_replace_begin(struct mu_replace *r, const char *path);
 /* The same, and create the file, to be written through r->stream. MU_ERR_IO on failure. */
 enum mu_status mu_replace_open(struct mu_replace *r, const char *path);
+/* Is path one of the files of a list, "a;b", under whatever name? */
+bool mu_replace_is_among(const char *path, const char *list);
 /* Sync the complete temporary file and rename it. Closes r->stream; MU_ERR_IO if data could not be
  * written, which some file systems tell when the file is closed. */
 enum mu_status mu_replace_commit(struct mu_replace *r);

@@ -123,6 +123,19 @@ awk -F , 'NR > 1 { best = 4; for (i = 4; i <= NF; i++) if ($i > $best) best = i;
 "$BUILDDIR/infer" A-0003.h5 set/t10k-images-idx3-ubyte lenet >classes 2>infer.log && fail "infer takes another network"
 grep -q 'A-0003.h5: none of its arrays fits' infer.log || fail "infer: $(cat infer.log)"
 
+part "files that it would replace"
+cp A-0003.h5 copy.h5
+ln -s copy.h5 link.h5
+for target in copy.h5 link.h5; do
+	run_limited 60 1 $plain --load copy.h5 --predict $target
+	[ $status = 2 ] || fail "exit status $status of --predict $target"
+	expect "error: --predict $target: the run reads this file; predictions need another name"
+done
+run_limited 60 1 $plain --load A-0003.h5 --predict copy.h5
+expect 'error: --predict copy.h5: the file is there already, and holds no predictions; '
+cmp A-0003.h5 copy.h5 || fail "--predict replaced a checkpoint"
+train 1 $plain --load A-0003.h5 --predict more.h5
+
 part "wrong use"
 # refuse STATUS REGEX ARGUMENT...
 refuse() {

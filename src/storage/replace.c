@@ -39,6 +39,23 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+bool mu_replace_is_among(const char *path, const char *list)
+{
+	struct stat replaced, listed;
+	char name[4096];
+
+	if (stat(path, &replaced) != 0)
+		return false;
+	for (size_t n;; list += n + 1) {
+		n = strcspn(list, ";");
+		snprintf(name, sizeof name, "%.*s", (int)n, list);
+		if (stat(name, &listed) == 0 && is_same(&replaced, &listed))
+			return true;
+		if (!list[n])
+			return false;
+	}
+}
+
 /* A name that opens the file itself, whatever has its temporary name meanwhile. Without a /proc of
  * ours there is none. */
 static enum mu_status name_file(struct mu_replace *r)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conf/conf.h"
 #include "engine/metrics.h"
@@ -238,6 +239,36 @@ out:
 
 /* ---- a run ---- */
 
+/* A file that the run reads is not replaced, and no .h5 file but one of predictions. */
+static enum mu_status check_target(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const char *const lists[] = {v->load, v->data_val, v->data_train};
+	struct mu_array_file *file = NULL;
+	bool found[2] = {true, true};
+
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		if (lists[i] && mu_replace_is_among(v->predict, lists[i]))
+			MU_FAIL(MU_ERR_USAGE,
+				"--predict %s: the run reads this file; predictions need another "
+				"name",
+				v->predict);
+	if (mu_stem(v->predict, ".h5") > 0 && access(v->predict, F_OK) == 0 &&
+	    mu_array_file_open_checked(&file, v->predict) == MU_OK) {
+		MU_TRY(mu_array_file_has(file, "probabilities", &found[0]));
+		MU_TRY(mu_array_file_has(file, "log_probabilities", &found[1]));
+	}
+	mu_trace_clear();
+	if (!found[0] && !found[1])
+		MU_FAIL(MU_ERR_USAGE,
+			"--predict %s: the file is there already, and holds no predictions; "
+			"remove it, or give another name",
+			v->predict);
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
 static enum mu_status open_prediction(struct prediction *p)
 {
 	enum mu_status st = MU_OK;
@@ -263,6 +294,7 @@ static enum mu_status open_prediction(struct prediction *p)
 		goto out;
 	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->topology->num_workers,
 			"all workers' predictions of a step"));
+	MU_TRY(check_target(p->conf));
 	st = p->csv ? make_table(p) : make_arrays(p);
 	if (st != MU_OK && strncmp(mu_trace_message(), option, strlen(option)) != 0)
 		mu_trace_prefix("%s", option);
