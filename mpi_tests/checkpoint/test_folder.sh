@@ -104,6 +104,9 @@ wrong='class 1 is "bee" in P-0001.h5 and "cow" in other: the same classes are ne
 refuse "$wrong" --evaluate --load P-0001.h5 --data-val other
 refuse 'P-0001.h5 has 2 classes and fewer 1: class 1, "bee", is in one' --evaluate --load P-0001.h5 --data-val fewer
 refuse "$wrong; --skip-mismatch" --network mlp --image-shape 3,8,8 --load P-0001.h5 --data-train other
+train 1 --network mlp --image-shape 3,8,8 --load P-0001.h5 --data-train other --num-epochs 1 --skip-mismatch $plain
+expect 'warning: P-0001.h5 names other classes than the data, whose names are taken: class i of the file is class i'
+expect_none 'no effect'
 resume="--resume P-0001.h5 --data-train other --num-epochs 2"
 refuse "$wrong; --override class-names resumes anyway" $resume
 train 1 $resume --override class-names $plain

@@ -139,7 +139,7 @@ static void describe(const char *what, const struct names *names, char *text, si
 			 names->omitted);
 }
 
-static enum mu_status check_fit(struct load *l, bool skip_mismatch)
+static enum mu_status check_fit(struct load *l, bool skip_mismatch, bool acts)
 {
 	enum mu_status st = MU_OK;
 	char text[2048] = "", name[CHECKPOINT_NAME];
@@ -165,7 +165,7 @@ static enum mu_status check_fit(struct load *l, bool skip_mismatch)
 			l->other ? "--skip-mismatch takes what fits" : l->cures);
 	if (*text)
 		mu_log_warn("%s: %zu of %zu arrays are taken%s", l->path, fit, n_slices, text);
-	else if (skip_mismatch)
+	else if (skip_mismatch && !acts)
 		mu_log_warn("--skip-mismatch has no effect: all arrays of %s fit", l->path);
 out:
 	return st;
@@ -194,8 +194,9 @@ out:
 	return st;
 }
 
-enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, bool skip_mismatch,
-			       float *flat)
+/* acts: --skip-mismatch has had an effect already. */
+static enum mu_status load_weights(const struct mu_plan *plan, const char *path,
+				   bool skip_mismatch, bool acts, float *flat)
 {
 	enum mu_status st = MU_OK;
 	struct load *l = NULL;
@@ -209,7 +210,7 @@ enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, boo
 	MU_TRY(MU_ALLOC(l->fits, n_slices + 1, "keys of a file"));
 	MU_TRY(MU_ALLOC(l->seen, n_slices + 1, "keys of a file"));
 	MU_TRY(mu_array_file_each(l->file, match, l));
-	MU_TRY(check_fit(l, skip_mismatch));
+	MU_TRY(check_fit(l, skip_mismatch, acts));
 	MU_TRY(read_keys(l, flat));
 out:
 	if (l) {
@@ -221,16 +222,33 @@ out:
 	return st;
 }
 
-static enum mu_status check_classes(const struct mu_engine *e, const char *path)
+enum mu_status mu_load_weights(const struct mu_plan *plan, const char *path, bool skip_mismatch,
+			       float *flat)
+{
+	return load_weights(plan, path, skip_mismatch, false, flat);
+}
+
+/* *other: --skip-mismatch goes on with other classes. */
+static enum mu_status check_classes(const struct mu_engine *e, const char *path, bool *other)
 {
 	enum mu_status st = MU_OK;
+	const struct conf *v = e->conf;
 	struct mu_array_file *file = NULL;
 
 	MU_TRY(mu_array_file_open_checked(&file, path));
-	MU_TRY(mu_checkpoint_classes_check(
+	st = mu_checkpoint_classes_check(
 		e, file, path,
-		e->conf->evaluate ? "; rename the folders, or the classes in config.json"
-				  : "; --skip-mismatch trains on other classes"));
+		v->evaluate ? "; rename the folders, or the classes in config.json"
+			    : "; --skip-mismatch trains on other classes");
+	*other = st == MU_ERR_USAGE && v->skip_mismatch;
+	if (!*other)
+		MU_TRY(st);
+	mu_trace_clear();
+	st = MU_OK;
+	if (*other)
+		mu_log_warn("%s names other classes than the data, whose names are taken: class i "
+			    "of the file is class i of the data",
+			    path);
 out:
 	mu_array_file_close(file, false);
 	return st;
@@ -260,12 +278,12 @@ enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = e->conf;
+	bool other;
 
-	if (!v->skip_mismatch)
-		MU_TRY(check_classes(e, v->load));
+	MU_TRY(check_classes(e, v->load, &other));
 	if (e->train->tokenizer)
 		MU_TRY(check_tokenizer(e, v->load));
-	MU_TRY(mu_load_weights(e->plan, v->load, v->skip_mismatch, mu_kv_weights(e->kv)));
+	MU_TRY(load_weights(e->plan, v->load, v->skip_mismatch, other, mu_kv_weights(e->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);
 out:
 	return st;
