@@ -38,7 +38,6 @@ tells '--data-nthreads 2, --prefetch-buffer 9 have no effect: no threads read th
 tells '--best-metric loss has no effect without --model-prefix P or --early-stopping N: no checkpoint .*' $mlp \
 	--best-metric loss
 tells '--num-examples 99 has no effect: there are fewer samples' $mlp --num-examples 99
-tells '--update-period 3 has no effect: an epoch has fewer steps, and ends with an update' $mlp --update-period 3
 tells '--fill-value 3 has no effect: no step shows .*' $grey --fill-value 3
 tells 'grey: random hue and saturation have no effect on grey images; the first is .*' $grey --max-random-h 9
 tells '--prefetch-buffer 9 has no effect with --data-nthreads 0: the training thread reads' $grey --data-nthreads 0 \
@@ -71,6 +70,7 @@ short() {
 }
 short '--save-every 2steps: an epoch has 2 steps, so that there is no checkpoint inside it' --save-every 2steps
 short '--save-every 1steps: an epoch has 2 steps, .*' --save-every 1steps --update-period 2
+short '--update-period 3: an epoch has 2 steps and ends with an update, so that this is .* 2' --update-period 3
 short '' --save-every 1steps
 short '--lr-factor-epoch 3: the run ends after epoch 3, before the rate changes' --lr-schedule factor \
 	--lr-factor-epoch 3

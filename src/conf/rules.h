@@ -32,7 +32,7 @@ struct conf_void {
 	bool cut_off;	    /* what the padding adds, by the crop of the middle */
 	bool no_outside;    /* no step of the augmentation shows what is outside of an image */
 	bool given_weights; /* all weights are a file's */
-	bool few_samples, few_steps, short_epochs; /* than the options ask for */
+	bool few_samples, few_steps; /* than the options ask for */
 	bool few_validation, few_validations;	   /* samples of it; validations of the run */
 };
 

@@ -51,7 +51,6 @@ static const struct mu_option_fact facts[] = {
 	FACT(few_validation, NULL),
 	FACT(few_validations, NULL),
 	FACT(few_steps, NULL),
-	FACT(short_epochs, NULL),
 	{"has_heads", offsetof(struct conf_void, conf.facts.has_heads), "network"},
 };
 
@@ -94,8 +93,6 @@ static const struct mu_option_rule rules[] = {
 	{.option = "early-stopping", EXCLUDES = "few_validations",
 	 .why = "the first validation is the best so far, and fewer follow"},
 	{.option = "num-batches", EXCLUDES = "few_steps", .why = "an epoch has fewer steps"},
-	{.option = "update-period", EXCLUDES = "short_epochs",
-	 .why = "an epoch has fewer steps, and ends with an update"},
 	{.option = "best-metric", IS("!none"), NEEDS = "model-prefix|early-stopping",
 	 .why = "no checkpoint and no end depend on it"},
 	{.option = "sample-top-k|sample-top-p", EXCLUDES = "temperature", BEING("0"),

@@ -65,7 +65,6 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 	f->few_validations = e->validate && e->steps > 0 && !f->conf.facts.goes_on &&
 			     count_validations(v, e->steps) <= (size_t)v->early_stopping;
 	f->few_steps = e->steps > 0 && e->steps < (size_t)v->num_batches;
-	f->short_epochs = e->steps > 0 && e->steps < (size_t)v->update_period;
 }
 
 static void find_network(const struct mu_engine *e, struct conf_void *f)
@@ -91,6 +90,10 @@ static void warn_of_steps(const struct conf *v, size_t steps)
 	const size_t saved = ((size_t)v->save_steps + period - 1) / period * period;
 	struct mu_schedule parsed = {.lr = 1};
 
+	if (period > steps)
+		mu_log_warn("--update-period %zu: an epoch has %zu step%s and ends with an update, "
+			    "so that this is --update-period %zu",
+			    period, steps, MU_S(steps), steps);
 	if ((size_t)v->validate_steps >= steps)
 		mu_log_warn("--validate-steps %ld: an epoch has %zu step%s, so that there is no "
 			    "validation inside it",
