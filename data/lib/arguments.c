@@ -76,6 +76,7 @@ enum mu_status data_command_parse(struct data_command *command, int argc, char *
 	split(command, &options, argv, &n_words, list, &n);
 	MU_TRY(mu_options_parse(&options, n, list)); /* first, because an extra word may be the
 							value of an unknown option */
+	command->is_noted = command->noted && mu_options_given(&options, command->noted);
 	*done = answer(command, &options);
 	if (!*done && command->rules)
 		MU_TRY(mu_option_rules_check(&options, command->rules));

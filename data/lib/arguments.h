@@ -17,6 +17,8 @@ struct data_command {
 			       --help */
 	size_t n_words;     /* number of required words; out: number of words */
 	bool many;          /* more words are allowed */
+	const char *noted;  /* name of an option, or NULL */
+	bool is_noted;      /* out: it was given */
 	const char **words; /* out; freed by data_command_end */
 	struct data_interrupt *interrupt; /* out of data_command_watch */
 };

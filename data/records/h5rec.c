@@ -18,6 +18,7 @@ struct values {
 	const char *encoding, *index;
 	long quality, first, count;
 	bool raw, renumber, help;
+	bool has_encoding; /* --encoding was given */
 };
 
 #define ENCODING ".png"
@@ -136,7 +137,7 @@ static enum mu_status open_sink(struct job *job, const struct mu_records_info *i
 			"h5rec: left out: %s; images are .jpg, .jpeg and .png files in "
 			"folders of classes\n",
 			text);
-	if (info->kind == MU_RECORD_ENCODED && !v->raw && strcmp(v->encoding, ENCODING) != 0)
+	if (info->kind == MU_RECORD_ENCODED && !v->raw && v->has_encoding)
 		fprintf(stderr,
 			"h5rec: warning: --encoding %s has no effect: the images are encoded "
 			"already, and stay as they are\n",
@@ -269,6 +270,7 @@ int main(int argc, char **argv)
 		.values = &values,
 		.usage = usage,
 		.n_words = 2,
+		.noted = "encoding",
 	};
 	bool done;
 
@@ -276,6 +278,7 @@ int main(int argc, char **argv)
 	if (done)
 		goto out;
 	MU_TRY(data_command_watch(&command, command.words[1]));
+	values.has_encoding = command.is_noted;
 	MU_TRY(convert(&values, command.words[0], command.words[1]));
 out:
 	return data_command_end(&command, st);

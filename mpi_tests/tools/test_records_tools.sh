@@ -286,7 +286,7 @@ told '' im2rec $lists --no-shuffle --resize 0; told '' h5rec set void.rec
 told '--seed 7 has no effect with --shuffle 0: a list in order has nothing .*' im2rec $lists --no-shuffle --seed 7
 told '--recursive, --chunks 2 have no effect without --list: .*' im2rec void set --recursive --chunks 2
 told '--quality 80 has no effect with --encoding .png: it is of .jpg' h5rec set void.rec --quality 80
-told '--encoding .jpg has no effect: the images are encoded already, .*' h5rec set void.rec --encoding .jpg
+told '--encoding .png has no effect: the images are encoded already, .*' h5rec set void.rec --encoding .png
 
 part "im2rec: lists"
 tool im2rec --list --recursive --no-shuffle l set
