@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-
 enum how {
 	HARMLESS, /* nothing follows from it */
 	TOLD,     /* of the images, and not taken over: one note tells all of them */

@@ -50,6 +50,8 @@ void mu_replace_release(struct mu_replace *r);
 enum mu_status mu_stream_open(FILE **out, const char *path);
 /* The first bytes of a plain file; fewer than nbytes of a shorter one, 0 if it cannot be opened. */
 size_t mu_stream_head(const char *path, void *head, size_t nbytes);
+/* Are there two such files, and are they one, under whatever names? */
+bool mu_file_is_same(const char *a, const char *b);
 /* Open a plain file for writing at its end; it is made, or emptied unless it is kept. MU_ERR_IO as
  * above. */
 enum mu_status mu_stream_append(FILE **out, const char *path, bool keep);

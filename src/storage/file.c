@@ -72,6 +72,13 @@ size_t mu_stream_head(const char *path, void *head, size_t nbytes)
 	return n > 0 ? (size_t)n : 0;
 }
 
+bool mu_file_is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 enum mu_status mu_stream_append(FILE **out, const char *path, bool keep)
 {
 	enum mu_status st = MU_OK;

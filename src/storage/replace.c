@@ -41,15 +41,12 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 bool mu_replace_is_among(const char *path, const char *list)
 {
-	struct stat replaced, listed;
 	char name[4096];
 
-	if (stat(path, &replaced) != 0)
-		return false;
 	for (size_t n;; list += n + 1) {
 		n = strcspn(list, ";");
 		snprintf(name, sizeof name, "%.*s", (int)n, list);
-		if (stat(name, &listed) == 0 && is_same(&replaced, &listed))
+		if (mu_file_is_same(path, name))
 			return true;
 		if (!list[n])
 			return false;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "record_io.h"
 
@@ -154,13 +153,6 @@ out:
 	return st;
 }
 
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 enum mu_status mu_recordio_index(const char *path, const char *index, size_t *n)
 {
 	enum mu_status st = MU_OK;
@@ -170,7 +162,7 @@ enum mu_status mu_recordio_index(const char *path, const char *index, size_t *n)
 
 	mu_file_init(&file);
 	MU_TRY(mu_file_open(&file, path));
-	if (is_same_file(path, index))
+	if (mu_file_is_same(path, index))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: is the file of the records itself; its index needs another name",
 			index);
