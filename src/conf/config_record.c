@@ -25,28 +25,34 @@ static const char *other_value(const struct mu_options *o, const struct mu_optio
 	return now;
 }
 
+/* NULL: the file records none. */
+static const char *recorded_value(const struct conf_arguments *recorded, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (int k = 0; recorded && k < recorded->argc; k++) {
+		const char *argument = recorded->argv[k] + 2;
+
+		if (strncmp(argument, name, n) == 0 && argument[n] == '=')
+			return argument + n + 1;
+	}
+	return NULL;
+}
+
 void mu_conf_recorded_tell(const struct conf_arguments *a, const struct mu_options *o)
 {
-	const struct conf_arguments *recorded = a ? a->recorded : NULL;
 	char list[LIST_BYTES] = "", text[TEXT_BYTES];
 	size_t n = 0;
 
-	for (int k = 0; recorded && k < recorded->argc && n < sizeof list; k++) {
-		const char *name = recorded->argv[k] + 2, *value = strchr(name, '=') + 1;
+	for (size_t i = 0; a && i < o->n && n < sizeof list; i++) {
+		const struct mu_option *option = &o->table[i];
+		const char *value = recorded_value(a->recorded, option->name);
+		const char *now =
+			value && !o->given[i] ? other_value(o, option, value, text) : NULL;
 
-		for (size_t i = 0; i < o->n; i++) {
-			const struct mu_option *option = &o->table[i];
-			const char *now;
-
-			if (strncmp(option->name, name, (size_t)(value - name) - 1) != 0 ||
-			    option->name[value - name - 1] || o->given[i])
-				continue;
-			now = other_value(o, option, value, text);
-			if (now)
-				n += (size_t)snprintf(list + n, sizeof list - n,
-						      "%s--%s %s (here: %s)", n ? ", " : "",
-						      option->name, value, now);
-		}
+		if (now)
+			n += (size_t)snprintf(list + n, sizeof list - n, "%s--%s %s (here: %s)",
+					      n ? ", " : "", option->name, value, now);
 	}
 	if (n > 0)
 		mu_log_warn("--config: the file of a run records %s, which its list \"given\" does "
