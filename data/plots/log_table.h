@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The results of a training, out of its log. Lines that count, whatever stands before "Epoch":
- *
- *	Epoch[0] Train-accuracy=0.913000
- *	Epoch[0] Validation-accuracy=0.917000
- *	Epoch[0] Time cost=12.345
- *
- * as Muster writes them and as MXNet's trainers did: the same ones from 0.7 to 1.9; in 2015, before
- * those, they began with "Iteration". Of an epoch all lines of a kind are averaged, as MXNet's
- * parse_log does: each worker may have written one.
+ * The results of a training, out of its log (log_lines.h). Of an epoch all lines of a kind are
+ * averaged, as MXNet's parse_log does: each worker may have written one.
  */
 #ifndef MUSTER_DATA_LOG_TABLE_H
 #define MUSTER_DATA_LOG_TABLE_H
 
-#include <muster/base.h>
+#include "log_lines.h"
+#include "notes.h"
 
 enum { LOG_METRICS_MAX = 8, LOG_CELLS_MAX = 2 * LOG_METRICS_MAX + 1, LOG_NAME_BYTES = 64 };
 
@@ -48,15 +42,6 @@ struct log_table {
 	char others[256]; /* names of metrics that were not asked for: "a, b" */
 };
 
-/*
- * Add the log at path ("-": standard input). An error names the file and what it lacks, or the line
- * that is wrong: MU_ERR_FORMAT for a log that is empty, of another program, without a complete
- * epoch, that has a value which is not finite, or that ends inside a line of results. With skip_bad
- * the last two are left out, with a warning.
- */
-enum mu_status log_table_read(struct log_table *table, const struct log_metrics *m,
-			      const char *path, bool skip_bad);
-void log_table_release(struct log_table *table);
 /* Of "a/b/lenet.log" into text: "lenet"; returns text. */
 const char *log_name(const char *path, char *text, size_t nbytes);
 /* The mean of a cell; false: it has no line. */
@@ -66,15 +51,28 @@ bool log_table_value(const struct log_row *row, size_t cell, double *value);
 struct log_set {
 	struct log_metrics metrics;
 	struct log_table *tables; /* n of them; owned */
+	struct notes *notes;      /* n of them, or NULL; owned */
 	const char **names;       /* of the logs, the caller's */
 	size_t n;
 };
 
-/* The n logs at paths; with average they are those of one job's workers and make one table. Of
- * several logs those without a complete epoch are left out, with a warning, of paths too. */
-enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n, bool average,
-			    bool skip_bad);
+struct log_reading {
+	bool average;  /* the logs are those of one job's workers: one table, notes of the first */
+	bool skip_bad; /* leave out values that are not finite and a cut last line, and warn */
+	bool notes;
+};
+
+/*
+ * The n logs at paths, each read once. An error names the file and what it lacks, or the line that
+ * is wrong: MU_ERR_FORMAT for a log that is empty, of another program, without a complete epoch,
+ * that has a value which is not finite, or that ends inside a line of an epoch. Of several logs
+ * those without a complete epoch are left out, with a warning, of paths too.
+ */
+enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n,
+			    const struct log_reading *how);
 void log_set_release(struct log_set *set);
+/* Forget the last metric. */
+void log_set_drop_last(struct log_set *set);
 /* Has any log a value of this metric? */
 bool log_set_has(const struct log_set *set, size_t metric);
 /* MU_ERR_FORMAT names a metric that no log has, and those that they have. */

@@ -2,24 +2,9 @@
 /* What a log says beside results: see notes.h. */
 #include "notes.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <muster/storage.h>
-
-/* The text of a line, after time and rank: "2026-11-22 10:00:00,123 Node[0] text". */
-static char *text_of(char *line)
-{
-	char *node = strstr(line, "Node["), *end;
-
-	line[strcspn(line, "\r\n")] = '\0';
-	if (!node || node - line > 32)
-		return line;
-	end = strstr(node, "] ");
-	return end ? end + 2 : line;
-}
 
 static bool begins(const char *text, const char *with)
 {
@@ -27,7 +12,7 @@ static bool begins(const char *text, const char *with)
 }
 
 /* Of too many lines the first `most` stay, or with `last` the last ones. */
-static enum mu_status add_line(struct notes_lines *lines, const char *text, size_t most, bool last)
+static enum mu_status add_text(struct notes_lines *lines, const char *text, size_t most, bool last)
 {
 	enum mu_status st = MU_OK;
 
@@ -46,21 +31,21 @@ out:
 }
 
 /* "Epoch[1] Batch [0-20]	Speed: 1706.99 samples/sec	accuracy=0.86	comm=13.3%" */
-static enum mu_status read_speed(struct notes *notes, const char *text)
+static enum mu_status add_speed(struct notes *notes, const struct log_line *line)
 {
 	enum mu_status st = MU_OK;
-	const char *speed = strstr(text, "Speed: "), *comm = strstr(text, "comm=");
-	const char *batch = strstr(text, "Batch [");
+	const char *speed = strstr(line->text, "Speed: "), *comm = strstr(line->text, "comm=");
+	const char *batch = strstr(line->text, "Batch [");
 	struct notes_speed s = {.comm = -1};
-	long epoch, last = 0;
+	long last = 0;
 
-	if (sscanf(text, "Epoch[%ld]", &epoch) != 1 || sscanf(speed, "Speed: %lf", &s.speed) != 1)
+	if (sscanf(speed, "Speed: %lf", &s.speed) != 1)
 		goto out;
 	if (batch)
 		sscanf(batch, "Batch [%ld-%ld]", &(long){0}, &last);
 	if (comm)
 		sscanf(comm, "comm=%lf", &s.comm);
-	s.at = notes->steps > 0 ? (double)epoch + (double)last / notes->steps
+	s.at = notes->steps > 0 ? (double)line->epoch + (double)last / notes->steps
 				: (double)notes->n_speeds;
 	if (notes->n_speeds == notes->room) {
 		const size_t room = notes->room ? 2 * notes->room : 256;
@@ -93,7 +78,8 @@ static void read_phases(struct notes *notes, const char *text)
 	}
 }
 
-static enum mu_status read_line(struct notes *notes, const char *text)
+/* A line that is neither of speed nor of results. */
+static enum mu_status add_other(struct notes *notes, const char *text)
 {
 	static const char settings[] = "start with arguments ", phases[] = "worker 0's seconds: ";
 	const char *steps = strstr(text, " samples in ");
@@ -116,42 +102,33 @@ static enum mu_status read_line(struct notes *notes, const char *text)
 		notes->settings = strdup(text + sizeof settings - 1);
 		if (!notes->settings)
 			MU_FAIL(MU_ERR_MEMORY, "no memory for a line of a log");
-	} else if (begins(text, "Epoch[")) {
-		if (strstr(text, "Speed: "))
-			MU_TRY(read_speed(notes, text));
 	} else if (begins(text, phases)) {
 		read_phases(notes, text + sizeof phases - 1);
 	} else if (begins(text, "exposed communication")) {
 		snprintf(notes->exposed, sizeof notes->exposed, "%s", text);
 	} else if (strstr(text, "warning: ") || strstr(text, "error: ")) {
-		MU_TRY(add_line(&notes->warnings, text, NOTES_LAST, true));
+		MU_TRY(add_text(&notes->warnings, text, NOTES_LAST, true));
 	} else if (begins(text, "node ")) {
-		MU_TRY(add_line(&notes->nodes, text, NOTES_LINES, false));
-	} else if (*text && notes->n_speeds == 0 && !begins(text, "Saved")) {
-		MU_TRY(add_line(&notes->start, text, NOTES_LINES / 2, false));
+		MU_TRY(add_text(&notes->nodes, text, NOTES_LINES, false));
+	} else if (*text && notes->n_speeds == 0 && !begins(text, "Saved") &&
+		   !begins(text, "Epoch[")) {
+		MU_TRY(add_text(&notes->start, text, NOTES_LINES / 2, false));
 	}
-	if (*text && !begins(text, "  "))
-		MU_TRY(add_line(&notes->end, text, NOTES_LAST, true));
 out:
 	return st;
 }
 
-enum mu_status notes_read(struct notes *notes, const char *path)
+enum mu_status notes_add(struct notes *notes, const struct log_line *line)
 {
 	enum mu_status st = MU_OK;
-	FILE *file;
-	char *line = NULL;
-	size_t room = 0;
 
-	MU_TRY(mu_stream_open(&file, path));
-	while (getline(&line, &room, file) >= 0)
-		MU_TRY(read_line(notes, text_of(line)));
-	if (ferror(file))
-		MU_FAIL(MU_ERR_IO, "%s: %s", path, strerror(errno));
+	if (line->kind == LOG_SPEED)
+		MU_TRY(add_speed(notes, line));
+	else if (line->kind == LOG_OTHER)
+		MU_TRY(add_other(notes, line->text));
+	if (*line->text && !begins(line->text, "  "))
+		MU_TRY(add_text(&notes->end, line->text, NOTES_LAST, true));
 out:
-	free(line);
-	if (file)
-		fclose(file);
 	return st;
 }
 

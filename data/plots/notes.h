@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a log says of a run beside its results (log_table.h): how it began, the speed during it,
- * where the time went, warnings, and how it ended. The lines are Muster's; other logs have fewer.
+ * What the lines of a log (log_lines.h) say of a run beside its results: how it began, the speed
+ * during it, where the time went, warnings, and how it ended. MXNet's logs have fewer of them.
  */
 #ifndef MUSTER_DATA_NOTES_H
 #define MUSTER_DATA_NOTES_H
 
-#include <muster/base.h>
+#include "log_lines.h"
 
 enum { NOTES_PHASES = 16, NOTES_LINES = 64, NOTES_LAST = 5, NOTES_TEXT = 512 };
 
@@ -42,8 +42,8 @@ struct notes {
 	char stop[NOTES_TEXT]; /* what ended it before: an error, else a signal; "": nothing */
 };
 
-/* {0} at first. An error names the file. */
-enum mu_status notes_read(struct notes *notes, const char *path);
+/* {0} at first. */
+enum mu_status notes_add(struct notes *notes, const struct log_line *line);
 void notes_release(struct notes *notes);
 
 #endif

@@ -190,7 +190,9 @@ int main(int argc, char **argv)
 	if (done)
 		goto out;
 	MU_TRY(log_metrics_read(&set.metrics, values.metric_names));
-	MU_TRY(log_set_read(&set, command.words, command.n_words, values.average, values.skip_bad));
+	MU_TRY(log_set_read(&set, command.words, command.n_words,
+			    &(struct log_reading){.average = values.average,
+						  .skip_bad = values.skip_bad}));
 	MU_TRY(log_set_check(&set));
 	MU_TRY(put(&set, values.format));
 out:

@@ -203,20 +203,20 @@ out:
 	return st;
 }
 
-/* Of the metrics that are usual, those that there are; of those that were asked for, all. */
+/* Without --metric-names: those of the usual metrics that the logs have. */
 static enum mu_status read_curves(struct plot *p, const struct values *v, const char **paths,
 				  size_t n)
 {
 	enum mu_status st = MU_OK;
-	struct log_metrics *m = &p->set.metrics;
+	const struct log_reading how = {.average = v->average,
+					.skip_bad = v->skip_bad,
+					.notes = mu_stem(v->output, ".html")};
 
-	MU_TRY(log_metrics_read(m, v->metric_names ? v->metric_names : "accuracy,cross-entropy"));
-	MU_TRY(log_set_read(&p->set, paths, n, v->average, v->skip_bad));
-	if (!v->metric_names && log_set_has(&p->set, 0) && !log_set_has(&p->set, 1)) {
-		log_set_release(&p->set);
-		MU_TRY(log_metrics_read(m, "accuracy"));
-		MU_TRY(log_set_read(&p->set, paths, n, v->average, v->skip_bad));
-	}
+	MU_TRY(log_metrics_read(&p->set.metrics,
+				v->metric_names ? v->metric_names : "accuracy,cross-entropy"));
+	MU_TRY(log_set_read(&p->set, paths, n, &how));
+	if (!v->metric_names && log_set_has(&p->set, 0) && !log_set_has(&p->set, 1))
+		log_set_drop_last(&p->set);
 	MU_TRY(log_set_check(&p->set));
 out:
 	return st;
@@ -244,7 +244,7 @@ static enum mu_status read_point(struct plot *p, const char *word, bool skip_bad
 			"\"%s\": with --scaling words are N:LOG, such as 4:four.log for the log of "
 			"4 workers",
 			word);
-	MU_TRY(log_set_read(&p->set, &path, 1, false, skip_bad));
+	MU_TRY(log_set_read(&p->set, &path, 1, &(struct log_reading){.skip_bad = skip_bad}));
 	for (size_t i = 0; i < p->set.tables[0].n; i++)
 		if (log_table_value(&p->set.tables[0].rows[i], 2 * p->set.metrics.n, &v)) {
 			sum += v;
@@ -320,23 +320,6 @@ out:
 	return st;
 }
 
-/* ---- a page ---- */
-
-static enum mu_status write_page(const struct log_set *set, const struct values *v,
-				 const struct data_command *command)
-{
-	enum mu_status st = MU_OK;
-
-	for (size_t i = 0; i < command->n_words; i++)
-		if (strcmp(command->words[i], "-") == 0)
-			MU_FAIL(MU_ERR_USAGE,
-				"a page needs files, for they are read twice; \"-\" is standard "
-				"input");
-	MU_TRY(report_write(set, v->output, v->title));
-out:
-	return st;
-}
-
 int main(int argc, char **argv)
 {
 	enum mu_status st = MU_OK;
@@ -377,7 +360,7 @@ int main(int argc, char **argv)
 	}
 	MU_TRY(read_curves(&plot, &values, command.words, command.n_words));
 	if (mu_stem(values.output, ".html"))
-		MU_TRY(write_page(&plot.set, &values, &command));
+		MU_TRY(report_write(&plot.set, values.output, values.title));
 	else
 		MU_TRY(draw_curves(&plot, values.output));
 out:

@@ -8,12 +8,11 @@
 
 #include <muster/storage.h>
 
-#include "notes.h"
 #include "page.h"
 
 struct report {
 	const struct log_set *set;
-	struct notes *notes; /* of every log */
+	const struct notes *notes; /* of every log */
 	FILE *out;
 };
 
@@ -371,20 +370,14 @@ out:
 enum mu_status report_write(const struct log_set *set, const char *path, const char *title)
 {
 	enum mu_status st = MU_OK;
-	struct report r = {.set = set};
+	struct report r = {.set = set, .notes = set->notes};
 	struct mu_replace replace = {0};
 
-	MU_TRY(MU_ALLOC(r.notes, set->n, "notes on logs"));
-	for (size_t t = 0; t < set->n; t++)
-		MU_TRY(notes_read(&r.notes[t], set->names[t]));
 	MU_TRY(mu_replace_open(&replace, path));
 	r.out = replace.stream;
 	MU_TRY(put_page(&r, title));
 	MU_TRY(mu_replace_commit(&replace));
 out:
-	for (size_t t = 0; r.notes && t < set->n; t++)
-		notes_release(&r.notes[t]);
-	mu_free(r.notes);
 	mu_replace_release(&replace);
 	return st;
 }

@@ -5,7 +5,7 @@
 
 #include "log_table.h"
 
-/* Replaces the file at path. title NULL: made of the logs' names. */
+/* Replaces the file at path. set has notes. title NULL: made of the logs' names. */
 enum mu_status report_write(const struct log_set *set, const char *path, const char *title);
 
 #endif

@@ -64,6 +64,7 @@ has 'node 0 (here): worker 0'
 [ "$(grep -c '<circle ' page.html)" = 6 ] || fail "$(grep -c '<circle ' page.html) points, not 6"
 grep -Eq 'https?:|<script|<link|nan|inf' page.html && fail "the page names another file, or a value that is none"
 has '<b>115 MB</b>'
+has 'Epoch[2] Validation-accuracy=0.6'
 has '<p>Trained to its last epoch.</p>'
 grep -q 'Settings that differ' page.html && fail "settings of a log without settings"
 
@@ -79,7 +80,21 @@ has '<p>error: no room</p>'
 has '<tr><td>network</td><td>lenet</td><td>mlp</td><td>mlp</td><td>mlp</td></tr>'
 has '<tr><td>title</td><td>&lt;b&gt;</td><td></td><td></td><td></td></tr>'
 
-refuses 2 'read twice' - --output page2.html <one.log
+part "a page of what comes through a pipe, of logs of MXNet's trainers, of workers"
+draws run.log --output file.html --title same
+plot - --output pipe.html --title same <run.log >"$log" 2>&1 || fail "a page of standard input"
+sed 's/standard input/run/' pipe.html | diff file.html - || fail "another page of the same log through a pipe"
+for as in 'INFO:root:Epoch' Iteration; do
+	sed "s/^Epoch/$as/" run.log >mxnet.log
+	draws mxnet.log --output mxnet.html --title same
+	grep -q '>samples/s<' mxnet.html && [ "$(grep -c '<svg ' mxnet.html)" = 3 ] || fail "no speed of lines with $as"
+done
+draws --average "it's two.log" run.log --output page.html --title same
+has '<p></p>'
+printf "hello\nerror: no room\n" >young.log
+draws --average young.log run.log "it's two.log" --output page.html --title same
+has '<p>Trained to its last epoch.</p>'
+has '<td>4.000 s</td><td>50.0 %</td>'
 refuses 2 'must be a .svg or .png file' --scaling 1:one.log 2:one.log --output page2.html
 [ ! -e page2.html ] || fail "a page in spite of an error"
 
