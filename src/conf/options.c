@@ -256,7 +256,7 @@ static enum mu_status check_data(const struct conf *v)
 	float mean[3], std[3];
 
 	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val &&
-	    mu_conf_has_job(v))
+	    mu_conf_mode_has(v, CONF_MODE_HAS_JOB))
 		MU_FAIL(MU_ERR_USAGE,
 			"no data: use --data-dir DIR with files of MNIST, CIFAR or tokens, "
 			"--data-train FILE with images or a text, or --benchmark 1");
@@ -266,9 +266,46 @@ out:
 	return st;
 }
 
-bool mu_conf_has_job(const struct conf *v)
+static bool is_asked(const struct conf *v, enum conf_mode mode)
 {
-	return !v->summary && !v->text.sample;
+	switch (mode) {
+#define MODE(NAME, option, condition, traits) \
+	case CONF_MODE_##NAME: return condition;
+#include "modes.def"
+#undef MODE
+	default: return false;
+	}
+}
+
+enum conf_mode mu_conf_mode(const struct conf *v)
+{
+	enum conf_mode mode = 0;
+
+	while (!is_asked(v, mode)) /* training is the last, and always possible */
+		mode++;
+	return mode;
+}
+
+bool mu_conf_mode_has(const struct conf *v, enum conf_mode_trait trait)
+{
+	static const unsigned of[] = {
+#define MODE(NAME, option, condition, traits) traits,
+#include "modes.def"
+#undef MODE
+	};
+
+	return of[mu_conf_mode(v)] & trait;
+}
+
+const char *mu_conf_mode_option(const struct conf *v, enum conf_mode mode)
+{
+	static const char *const of[] = {
+#define MODE(NAME, option, condition, traits) option,
+#include "modes.def"
+#undef MODE
+	};
+
+	return is_asked(v, mode) ? of[mode] : NULL;
 }
 
 enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v)
@@ -303,7 +340,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 		v->data_train = v->data_val;
 		v->data_train_idx = v->data_val_idx;
 	}
-	if (mu_conf_has_job(v) || mu_conf_sums_up_job(v, ranks))
+	if (mu_conf_mode_has(v, CONF_MODE_HAS_JOB) || mu_conf_sums_up_job(v, ranks))
 		MU_TRY(mu_conf_job_settle(o, ranks, v));
 out:
 	return st;

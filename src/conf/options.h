@@ -251,8 +251,24 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 /* Once roles are known: --num-servers, and the default learning rate of asynchronous stores: the
  * network's over twice the workers. */
 void mu_conf_roles_settle(struct conf *v, int workers, int servers);
-/* Does the run train, or evaluate: neither --summary nor --sample? */
-bool mu_conf_has_job(const struct conf *v);
+
+/* ---- modes ---- */
+
+enum conf_mode {
+#define MODE(NAME, option, condition, traits) CONF_MODE_##NAME,
+#include "modes.def"
+#undef MODE
+	CONF_MODE_N
+};
+enum conf_mode_trait {
+	CONF_MODE_HAS_JOB = 1 << 0, /* ranks are workers and servers, and have a log */
+	CONF_MODE_TRAINS = 1 << 1,
+};
+enum conf_mode mu_conf_mode(const struct conf *v);
+bool mu_conf_mode_has(const struct conf *v, enum conf_mode_trait trait);
+/* "test-io": the option that asks for this mode; NULL: none does. A run may ask for several. */
+const char *mu_conf_mode_option(const struct conf *v, enum conf_mode mode);
+
 /* Values of --rgb-mean and --rgb-std, or their defaults. */
 enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3]);
 

@@ -16,14 +16,29 @@
 
 enum { LINE_BYTES = 2048 };
 
+/* A run has one mode: options that ask for others. --predict implies --evaluate. */
+static void warn_of_modes(const struct mu_options *o, const struct conf *v)
+{
+	const enum conf_mode mode = mu_conf_mode(v);
+	const char *own = mu_conf_mode_option(v, mode), *other;
+
+	for (unsigned i = mode + 1; i < CONF_MODE_N; i++) {
+		other = mu_conf_mode_option(v, (enum conf_mode)i);
+		if (other && mu_options_given(o, other) && mode != CONF_MODE_PREDICT)
+			mu_log_warn("--%s has no effect with --%s: a run does one of them", other,
+				    own);
+	}
+	if (v->check && !mu_conf_mode_has(v, CONF_MODE_HAS_JOB))
+		mu_log_warn("--check has no effect with --%s: there is no job to check", own);
+}
+
 static void find_modes(struct conf_void *f)
 {
 	const struct conf *v = &f->conf;
 
-	f->unread = v->summary || v->text.sample > 0;
+	f->unread = !mu_conf_mode_has(v, CONF_MODE_HAS_JOB);
 	f->no_training_data = f->unread || (v->evaluate && !v->benchmark);
-	f->untrained = f->unread || v->evaluate || v->test_io || v->dump_batch ||
-		       v->conv_algo == CONF_CONV_TUNE;
+	f->untrained = !mu_conf_mode_has(v, CONF_MODE_TRAINS);
 	f->unsaved = f->untrained && !v->facts.goes_on && v->text.sample == 0;
 	f->undrawn = (v->evaluate && !v->benchmark && !v->skip_mismatch) || v->summary;
 	f->given_weights = v->load && !v->skip_mismatch;
@@ -128,6 +143,7 @@ void mu_report_void(const struct conf *conf, const struct mu_options *options,
 	char line[LINE_BYTES];
 
 	o.values = &v;
+	warn_of_modes(options, conf);
 	find_modes(&v);
 	if (e) {
 		v.no_gpus = !e->list->kind->memory;

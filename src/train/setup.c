@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From options to a run that can train. All ranks agree on each worker's errors (files, shapes,
- * memory) before the store is created, so that a bad file ends the job with one message and no
- * hang.
+ * From options to what the run's mode needs. All ranks agree on each worker's errors (files,
+ * shapes, memory) before the store is created, so that a bad file ends the job with one message and
+ * no hang.
  */
 #include "setup.h"
 
@@ -213,12 +213,13 @@ static enum mu_status open_prefix(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
-	const bool trains = !v->test_io && !v->dump_batch && v->conv_algo != CONF_CONV_TUNE;
 
 	MU_TRY(mu_checkpoint_check(v));
-	if (trains && !v->check)
+	if (!mu_conf_mode_has(v, CONF_MODE_TRAINS))
+		goto out;
+	if (!v->check)
 		MU_TRY(mu_checkpoint_lock(v->model_prefix, &run->lock));
-	if (trains && run->back->times == 0)
+	if (run->back->times == 0)
 		MU_TRY(mu_checkpoint_check_unused(v));
 	if (run->lock)
 		mu_checkpoint_files_sweep(v->model_prefix, run->lock);
@@ -242,7 +243,7 @@ static enum mu_status setup_worker(struct train_run *run)
 			v->top_k, run->train.classes);
 	if (run->topology.index == 0)
 		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));
-	if (v->test_io || v->dump_batch)
+	if (run->mode->needs < TRAIN_NETWORK)
 		goto out;
 	if (!run->engine.net)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
@@ -423,21 +424,8 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(worker ? mu_train_same_data(&run->engine) : MU_OK, t->world));
 	if (run->conf->data_cache == CONF_CACHE_NODE)
 		MU_TRY(mu_agree_late(cache_data(run), t->world));
-	if (run->conf->dump_batch && !run->conf->check)
-		MU_TRY(mu_agree_late(worker && t->index == 0
-					     ? mu_train_dump_batch(&run->engine, &run->train)
-					     : MU_OK,
-				     t->world));
-	if (run->conf->test_io && !run->conf->check)
-		MU_TRY(mu_agree_late(worker ? mu_train_test_io(&run->engine, &run->train) : MU_OK,
-				     t->world));
-	if (run->conf->dump_batch || run->conf->test_io)
+	if (run->mode->needs < TRAIN_STORE)
 		goto out;
-	if (run->conf->conv_algo == CONF_CONV_TUNE && !run->conf->check) {
-		MU_TRY(mu_agree_late(worker && t->index == 0 ? mu_train_tune(&run->engine) : MU_OK,
-				     t->world));
-		goto out;
-	}
 	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, t->world));
 	MU_TRY(mu_agree(worker ? mu_train_same_layouts(&run->engine) : MU_OK, t->world));
 	run->view.lr = mu_conf_base_lr(run->conf, run->engine.team.n);

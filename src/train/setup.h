@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * setup: everything that a rank of a run owns. Only train.c and setup.c know it; all other
- * functions get what they use.
+ * setup: everything that a rank of a run owns. Only train.c, setup.c and modes/table.c know it; all
+ * other functions get what they use.
  */
 #ifndef TRAIN_SETUP_H
 #define TRAIN_SETUP_H
@@ -19,8 +19,12 @@
 #include "halt.h"
 #include "report/observers.h"
 
+struct checkpoint_saver;
+struct train_mode;
+
 struct train_run {
 	const struct conf *conf; /* settled */
+	const struct train_mode *mode;
 	struct checkpoint_description description; /* of the file that the options name */
 	struct train_look look; /* at the training data */
 	struct engine_device_list list;
@@ -44,14 +48,14 @@ struct train_run {
 	struct checkpoint_resume *resume; /* what the run resumes from */
 	struct mu_checkpoint_lock *lock;  /* of worker 0's prefix; NULL: none */
 	struct train_halt halt;
-	bool failed; /* training has, and the saves are complete */
+	struct checkpoint_saver *saver; /* NULL: nothing is saved */
 	struct checkpoint_rollback *back; /* --on-nan rollback: passed on to the next run */
 	struct checkpoint_run_file run_file;
 };
 
 /*
- * setup.c: from options to a run that can train. conf, store, list, topology, halt.signal and back
- * are set. Collective over topology.world, agreed on by all ranks.
+ * setup.c: from options to what the mode needs. conf, mode, store, list, topology, halt.signal and
+ * back are set. Collective over topology.world, agreed on by all ranks.
  */
 enum mu_status mu_train_setup(struct train_run *run);
 void mu_train_release(struct train_run *run);

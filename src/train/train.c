@@ -19,7 +19,6 @@
 #include "checkpoint/saver.h"
 #include "engine/comm_thread.h"
 #include "engine/gpus.h"
-#include "fit.h"
 #include "multipliers.h"
 #include "report/scalars.h"
 #include "train/modes/modes.h"
@@ -228,64 +227,23 @@ out:
 	return st;
 }
 
-static enum mu_status predict(struct train_run *run)
-{
-	const struct checkpoint_resume *from = run->resume;
-
-	return mu_train_predict(&(struct train_predict){
-		.batches = &run->batches,
-		.data = &run->validate,
-		.observers = run->observers,
-		.parameters = *from->path ? from->path : run->conf->load,
-		.epoch = from->at.epoch > 0 ? from->at.epoch - 1 : 0,
-	});
-}
-
 /*
  * Training has failed: here, or on a rank that has raised the alarm. All ranks complete what was
  * handed over to be saved before the job ends.
  */
-static void end_badly(struct train_run *run, struct checkpoint_saver *saver, enum mu_status st)
+static void end_badly(struct train_run *run, enum mu_status st)
 {
-	run->failed = true;
 	mu_trace_hold(true);
 	mu_engine_comm_thread_close(&run->engine);
 	mu_alarm_raise(&run->topology, st, run->conf->model_prefix && !run->conf->evaluate);
-	if (mu_checkpoint_saver_is_busy(saver)) {
+	if (mu_checkpoint_saver_is_busy(run->saver)) {
 		mu_alarm_busy();
-		mu_checkpoint_saver_rescue(saver, SAVE_SECONDS);
+		mu_checkpoint_saver_rescue(run->saver, SAVE_SECONDS);
 	}
 	mu_trace_hold(false);
 }
 
-static enum mu_status fit(struct train_run *run)
-{
-	enum mu_status st = MU_OK;
-	struct train_fit f = {
-		.engine = &run->engine,
-		.train = &run->train,
-		.validate = run->has_validation ? &run->validate : NULL,
-		.batches = &run->batches,
-		.guard = &run->guard,
-		.halt = &run->halt,
-		.sum = &run->sum,
-		.observers = run->observers,
-		.from = &run->resume->at,
-		.back = run->back,
-		.best = &run->best,
-	};
-
-	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));
-	MU_TRY(mu_checkpoint_saver_open(&f.saver, &run->engine, run->back));
-	MU_TRY(mu_train_fit(&f));
-	MU_TRY(mu_checkpoint_saver_finish(f.saver));
-out:
-	if (st != MU_OK)
-		end_badly(run, f.saver, st);
-	mu_checkpoint_saver_close(f.saver);
-	return st;
-}
-
+/* The work of a mode that needs the store. */
 static enum mu_status work(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
@@ -294,7 +252,7 @@ static enum mu_status work(struct train_run *run)
 		MU_TRY(mu_kv_serve(run->kv));
 	} else {
 		MU_TRY(mu_kv_weights_init(run->kv));
-		MU_TRY(run->conf->evaluate ? predict(run) : fit(run));
+		MU_TRY(run->mode->work(run));
 		/* While others wait for this rank: after a halt the launcher may kill it. */
 		mu_checkpoint_unlock(run->lock);
 		run->lock = NULL;
@@ -304,8 +262,9 @@ static enum mu_status work(struct train_run *run)
 	MU_TRY(mu_report_end(run->observers));
 	MU_TRY(mu_checkpoint_run_file_memory(&run->run_file, &run->topology));
 out:
-	if (st != MU_OK && !run->failed)
-		end_badly(run, NULL, st);
+	if (st != MU_OK)
+		end_badly(run, st);
+	mu_checkpoint_saver_close(run->saver);
 	return st;
 }
 
@@ -334,6 +293,36 @@ static void set_patience(const struct mu_train_end *end, const struct conf *v, i
 							: (int)limit);
 }
 
+/* A mode that needs no job: rank 0 works, on standard output. Collective over comm. */
+static enum mu_status run_alone(struct train_run *run, struct mu_options *options,
+				struct conf *conf, const struct train_arguments *arguments,
+				MPI_Comm comm)
+{
+	enum mu_status st = MU_OK;
+	int rank, size;
+
+	MU_TRY(mu_comm_rank(comm, &rank, &size));
+	if (rank == 0) {
+		mu_report_void(conf, options, NULL);
+		mu_conf_recorded_tell(arguments->own, options);
+	}
+	if (run->mode->needs >= TRAIN_ROLES)
+		MU_TRY(find_roles(run, conf, comm));
+	MU_TRY(mu_agree(rank == 0 ? run->mode->work(run) : MU_OK, comm));
+out:
+	return st;
+}
+
+/* A mode that needs less than the store. Collective over all ranks. */
+static enum mu_status work_before_store(struct train_run *run)
+{
+	const bool works = run->mode->who == TRAIN_WORKER_0
+				   ? is_worker_0(&run->topology)
+				   : run->topology.role == MU_ROLE_WORKER;
+
+	return mu_agree_late(works ? run->mode->work(run) : MU_OK, run->topology.world);
+}
+
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
 			      const struct train_arguments *arguments, MPI_Comm comm,
 			      struct mu_train_end *end)
@@ -351,19 +340,9 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	MU_TRY(read_files(options, conf, run, comm));
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
-	if ((v->summary || v->text.sample) && rank == 0) {
-		mu_report_void(v, options, NULL);
-		mu_conf_recorded_tell(arguments->own, options);
-	}
-	if (v->summary) {
-		MU_TRY(find_roles(run, conf, comm));
-		MU_TRY(mu_agree(rank == 0 ? mu_train_summary(v, &run->list, &run->topology)
-					  : MU_OK,
-				comm));
-		goto out;
-	}
-	if (v->text.sample) {
-		MU_TRY(mu_agree(rank == 0 ? mu_train_sample(v, &run->list) : MU_OK, comm));
+	run->mode = &mu_train_modes[mu_conf_mode(v)];
+	if (!mu_conf_mode_has(v, CONF_MODE_HAS_JOB)) {
+		MU_TRY(run_alone(run, options, conf, arguments, comm));
 		goto out;
 	}
 	mu_trace_configure(v->verbose > 0, mu_comm_colours());
@@ -390,8 +369,12 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(mu_engine_gpus_record(&run->engine));
 	if (v->check && is_worker_0(&run->topology))
 		mu_log_info("check: options, data and layout are good");
-	if (v->check || v->test_io || v->dump_batch || v->conv_algo == CONF_CONV_TUNE)
+	if (v->check)
 		goto out;
+	if (run->mode->needs < TRAIN_STORE) {
+		MU_TRY(work_before_store(run));
+		goto out;
+	}
 	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? mu_train_halt_check(&run->halt) : MU_OK,
 			     run->topology.world));
 	MU_TRY(mu_report_open(&run->observers, &run->view));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modes of the trainer other than plain training. */
+/*
+ * modes: what a run of the trainer does, besides training. A mode is a line of conf/modes.def, a
+ * row of table.c, and a file of its own with the work.
+ */
 #ifndef TRAIN_MODES_MODES_H
 #define TRAIN_MODES_MODES_H
 
@@ -14,6 +17,26 @@ struct mu_engine;
 struct mu_topology;
 struct report_observers;
 struct train_batches;
+struct train_run;
+
+/* How far a run is set up, in this order. */
+enum train_set_up {
+	TRAIN_OPTIONS, /* settled */
+	TRAIN_ROLES,   /* who is a worker, who a server */
+	TRAIN_DATA,    /* opened, and the same on all workers */
+	TRAIN_NETWORK, /* planned on the devices */
+	TRAIN_STORE,   /* with the weights; servers serve while workers work */
+};
+enum train_who { TRAIN_RANK_0, TRAIN_WORKER_0, TRAIN_WORKERS };
+
+/* ---- table.c ---- */
+
+struct train_mode {
+	enum train_set_up needs;
+	enum train_who who;
+	enum mu_status (*work)(struct train_run *run);
+};
+extern const struct train_mode mu_train_modes[CONF_MODE_N];
 
 /* generate.c: --sample, text drawn from a trained network, on standard output. No data, no roles.
  * Not collective. */
