@@ -60,7 +60,8 @@ tells '' $mlp --num-epochs 4 --early-stopping 3
 tells '' $mlp --num-epochs 2 --validate-steps 1 --early-stopping 3
 tells '--interface lo has no effect: there is one rank' $mlp --interface lo
 untrained=${mlp/--num-epochs 1/}
-tells '--evaluate has no effect with --test-io: a run does one of them' $untrained --test-io 1 --evaluate --load P-0001.h5
+tells '--evaluate has no effect with --test-io: a run does one of them' $untrained --test-io 1 --evaluate \
+	--load P-0001.h5
 tells '--test-io has no effect with --dump-batch: .*' $untrained --dump-batch sheet.png --test-io 1
 tells '--check has no effect with --summary: there is no job to check' $untrained --summary --check
 

@@ -34,15 +34,18 @@
 enum { CHECKPOINT_VERSION = 1, CHECKPOINT_PATH = 1024, CHECKPOINT_NAME = 256 };
 
 /*
- * --on-nan rollback: the run ends without a checkpoint, and another begins in the same processes
- * with the weights and states of the newest file, after the batch that was not finite. This passes
- * from one run to the next; path, epoch and step are worker 0's.
+ * The run ends without a checkpoint, and another begins in the same processes from the newest one
+ * (train/recovery). Passed on from one run to the next; path and in_a_row are worker 0's.
  */
-#define CHECKPOINT_MOST_BACK 10
+enum { CHECKPOINT_MOST_BACK = 10, CHECKPOINT_MOST_IN_A_ROW = 3 };
 struct checkpoint_rollback {
-	int times;                  /* so far */
-	size_t epoch, step;         /* where the next run continues */
+	int times;          /* so far */
+	const char *option; /* that asks for it, of the last time */
+	bool skips;         /* the next run begins at epoch and step; else where the file is */
+	size_t epoch, step; /* where the last run ended */
 	char path[CHECKPOINT_PATH]; /* the newest file, saved or resumed from; "": none */
+	char from[CHECKPOINT_PATH]; /* where the last run began */
+	int in_a_row;               /* times without skips from this file */
 };
 
 /* Where in a run a checkpoint is. */

@@ -123,25 +123,44 @@ out:
 	return st;
 }
 
-/* --on-nan rollback: weights and states of the file, data from after the batch that was not
- * finite. */
-static enum mu_status roll_back(const struct search *s)
+/* Does going back help? Without new checkpoints an error that comes again does not pass. */
+static enum mu_status check_return(struct checkpoint_rollback *back)
+{
+	enum mu_status st = MU_OK;
+
+	back->in_a_row = strcmp(back->from, back->path) == 0 ? back->in_a_row + 1 : 1;
+	snprintf(back->from, sizeof back->from, "%s", back->path);
+	if (back->skips && back->times > CHECKPOINT_MOST_BACK)
+		MU_FAIL(MU_ERR_NUMERIC,
+			"%s: training has gone back to a checkpoint %d times; a lower --lr may "
+			"help",
+			back->option, CHECKPOINT_MOST_BACK);
+	if (back->skips && !*back->path)
+		MU_FAIL(MU_ERR_NUMERIC,
+			"%s: nothing has been saved yet to go back to; --save-steps K saves inside "
+			"the first epoch",
+			back->option);
+	if (!back->skips && back->in_a_row > CHECKPOINT_MOST_IN_A_ROW)
+		MU_FAIL(MU_ERR_NUMERIC,
+			"%s: training has gone back to %s %d times in a row, and an error came "
+			"each time: the warnings above name it",
+			back->option, *back->path ? back->path : "its begin",
+			CHECKPOINT_MOST_IN_A_ROW);
+out:
+	return st;
+}
+
+/* Weights and states of the file; with skips, data from after the batch where the run ended. */
+static enum mu_status go_back(const struct search *s)
 {
 	enum mu_status st = MU_OK;
 	const struct checkpoint_rollback *back = s->back;
 	struct checkpoint_position *at = &s->found->at;
 	bool foreign;
 
-	if (back->times > CHECKPOINT_MOST_BACK)
-		MU_FAIL(MU_ERR_NUMERIC,
-			"--on-nan rollback: training has gone back to a checkpoint %d times; a "
-			"lower --lr may help",
-			CHECKPOINT_MOST_BACK);
-	if (!*back->path)
-		MU_FAIL(MU_ERR_NUMERIC,
-			"--on-nan rollback: nothing has been saved yet to go back to; --save-steps "
-			"K saves inside the first epoch");
 	MU_TRY(try_file(s, back->path, &foreign));
+	if (!back->skips)
+		goto out;
 	at->epoch = back->epoch;
 	at->step = at->window_first = back->step;
 	at->total = at->window = (struct mu_metrics){0};
@@ -162,8 +181,10 @@ static enum mu_status choose(struct search *s)
 	MU_TRY(MU_ALLOC(s->identity, 1, "identity of the run"));
 	MU_TRY(mu_checkpoint_identity_make(s->e, s->identity));
 	MU_TRY(mu_checkpoint_identity_check_override(s->identity, v->override));
-	if (s->back->times > 0) {
-		MU_TRY(roll_back(s));
+	if (s->back->times > 0)
+		MU_TRY(check_return(s->back));
+	if (s->back->times > 0 && *s->back->path) {
+		MU_TRY(go_back(s));
 	} else if (v->load_epoch > 0) {
 		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path, sizeof path);
 		MU_TRY(try_file(s, path, &foreign));

@@ -17,7 +17,8 @@ enum stage {
 	WRITE,  /* this worker's thread writes */
 	AGREE,  /* this worker has written; have all others? */
 	COMMIT, /* worker 0: all have */
-	FAILED, /* another worker could not write, and ends the job as soon as it knows */
+	FAILED, /* another worker could not write, and ends the job as soon as it knows; with
+		   --on-error reload no worker ends it */
 };
 
 struct checkpoint_saver {
@@ -31,11 +32,13 @@ struct checkpoint_saver {
 	struct mu_vote vote;                 /* of the workers: the lowest that failed, if any */
 	size_t best_epoch;                   /* of the position that is saved */
 	int lowest;                          /* worker that failed; num_workers: none */
-	char message[CHECKPOINT_PATH + 256]; /* of the thread's error */
+	enum mu_status error;                /* of the thread */
+	char message[CHECKPOINT_PATH + 256]; /* its message */
 	double started, waited;              /* last save: its start, seconds training waited */
 	double last;                         /* when the last save, or the run, began */
 	bool late;                           /* --save-minutes have passed for worker 0 */
 	bool wanted;                         /* a save is due at the end of this update */
+	bool refuses;                        /* this worker's part: see saver.h */
 };
 
 enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const struct mu_engine *e,
@@ -116,6 +119,33 @@ bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done)
 
 /* ---- the start of a save ---- */
 
+/* Does the run go on after a save that fails? */
+static bool goes_on(const struct checkpoint_saver *s)
+{
+	return s->e->conf->on_error == CONF_ON_ERROR_RELOAD && !s->file.alone;
+}
+
+void mu_checkpoint_saver_refuse(struct checkpoint_saver *s)
+{
+	if (s)
+		s->refuses = true;
+}
+
+/* The save before is complete, and no worker refuses this one. */
+static enum mu_status agree_to_save(struct checkpoint_saver *s)
+{
+	enum mu_status st = mu_checkpoint_saver_finish(s), mine = st;
+	long refused = s->refuses || mine != MU_OK;
+
+	if (!goes_on(s))
+		return mine;
+	MU_TRY(mu_allreduce_long(&refused, 1, MPI_MAX, s->e->topology->peers));
+	if (refused && mine == MU_OK)
+		MU_FAIL(MU_ERR_PEER, "checkpoint: a worker goes back to an older one");
+out:
+	return mine != MU_OK ? mine : st;
+}
+
 static enum mu_status write_pieces(void *context)
 {
 	const struct checkpoint_saver *s = context;
@@ -132,7 +162,7 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 	struct checkpoint_position at = *position;
 	struct checkpoint_arrays arrays = {.n = 0};
 
-	MU_TRY(mu_checkpoint_saver_finish(s));
+	MU_TRY(agree_to_save(s));
 	s->started = s->last = mu_now();
 	s->file.alone = alone;
 	s->inside = at.step > 0;
@@ -151,6 +181,8 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 		MU_TRY(mu_checkpoint_saver_finish(s));
 	s->waited = mu_now() - s->started;
 out:
+	if (st != MU_OK && s->stage == NONE)
+		mu_replace_release(&s->file.replace);
 	mu_checkpoint_arrays_release(&arrays);
 	return st;
 }
@@ -169,6 +201,7 @@ static enum mu_status begin_vote(struct checkpoint_saver *s)
 		snprintf(s->message, sizeof s->message, "%s", mu_trace_message());
 		mu_trace_clear();
 	}
+	s->error = st;
 	s->lowest = st != MU_OK ? t->index : t->num_workers;
 	s->stage = AGREE;
 	st = MU_OK;
@@ -207,7 +240,10 @@ static enum mu_status end_vote(struct checkpoint_saver *s)
 		unlink(s->file.written); /* the job may end before worker 0 removes it */
 		mu_replace_release(&s->file.replace);
 		if (s->lowest == t->index)
-			MU_FAIL(MU_ERR_IO, "checkpoint: %s", s->message);
+			MU_FAIL(s->error, "checkpoint: %s", s->message);
+		if (goes_on(s))
+			MU_FAIL(MU_ERR_PEER,
+				"checkpoint: worker %d could not write its part", s->lowest);
 		/* That worker may need this one's part of a step before it ends the job. */
 		s->stage = FAILED;
 		goto out;

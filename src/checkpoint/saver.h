@@ -30,6 +30,12 @@ enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s);
  */
 enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 				  const struct checkpoint_position *position, bool alone);
+/*
+ * --on-error reload: this worker has left something out of a step, and the run goes back. No worker
+ * begins another save, for mu_checkpoint_save is an error on all: on the others MU_ERR_PEER. So is
+ * a save that fails.
+ */
+void mu_checkpoint_saver_refuse(struct checkpoint_saver *s);
 /* Advance the save in progress; returns the errors of its threads. Cheap. */
 enum mu_status mu_checkpoint_saver_poll(struct checkpoint_saver *s);
 /* Wait until it is complete. Collective over workers, unless the save was alone. */

@@ -99,8 +99,13 @@ static enum mu_status copy_pieces(struct checkpoint_snapshot *s, const struct mu
 		if (!is_mine(e, share, array))
 			continue;
 		MU_TRY(to_plain(e, arrays, array, share, s->plain + n));
-		s->pieces[n_pieces++] =
-			(struct checkpoint_piece){s->plain + n, n_array * sizeof(float), i, 0};
+		s->pieces[n_pieces++] = (struct checkpoint_piece){
+			.weights = array->of == CHECKPOINT_ARRAY_WEIGHTS ? slices[array->key].name
+									 : NULL,
+			.data = s->plain + n,
+			.nbytes = n_array * sizeof(float),
+			.offset = i,
+		};
 		n += n_array;
 	}
 out:

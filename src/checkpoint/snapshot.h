@@ -11,6 +11,7 @@
 
 /* An array in plain order. */
 struct checkpoint_piece {
+	const char *weights; /* the key, which must be finite; NULL: a state */
 	const float *data;
 	size_t nbytes;
 	uint64_t offset, checksum; /* their places in the file */
@@ -56,7 +57,8 @@ enum mu_status mu_checkpoint_new_file_create(struct checkpoint_new_file *f,
 
 /* ---- writer.c: the thread that writes ---- */
 
-/* Write the pieces into the file, and sync it to the disk. */
+/* Write the pieces into the file, and sync it to the disk. MU_ERR_NUMERIC: weights are not finite,
+ * and nobody could use them. */
 enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
 					  size_t n);
 

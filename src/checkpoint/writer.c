@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -35,6 +36,14 @@ out:
 	return st;
 }
 
+static bool is_finite(const struct checkpoint_piece *p)
+{
+	for (size_t i = 0; i < p->nbytes / sizeof *p->data; i++)
+		if (!isfinite(p->data[i]))
+			return false;
+	return true;
+}
+
 enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpoint_piece *pieces,
 					  size_t n)
 {
@@ -46,6 +55,8 @@ enum mu_status mu_checkpoint_pieces_write(const char *path, const struct checkpo
 		const struct checkpoint_piece *p = &pieces[i];
 		uint32_t sum = mu_checksum(0, p->data, p->nbytes);
 
+		if (p->weights && !is_finite(p))
+			MU_FAIL(MU_ERR_NUMERIC, "%s is not finite, and is not saved", p->weights);
 		MU_TRY(mu_file_write_at(fd, path, p->data, p->nbytes, p->offset));
 		MU_TRY(mu_file_write_at(fd, path, &sum, sizeof sum, p->checksum));
 	}

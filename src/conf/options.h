@@ -43,6 +43,7 @@ enum conf_unit { CONF_UNIT_NONE, CONF_UNIT_WORDS, CONF_UNIT_CHARACTERS, CONF_UNI
 enum conf_shuffle { CONF_SHUFFLE_NO, CONF_SHUFFLE_ALL, CONF_SHUFFLE_CHUNK, CONF_SHUFFLE_N };
 enum conf_cache { CONF_CACHE_NONE, CONF_CACHE_NODE, CONF_CACHE_N };
 enum conf_on_nan { CONF_ON_NAN_STOP, CONF_ON_NAN_SKIP, CONF_ON_NAN_ROLLBACK, CONF_ON_NAN_N };
+enum conf_on_error { CONF_ON_ERROR_STOP, CONF_ON_ERROR_RELOAD, CONF_ON_ERROR_N };
 enum conf_prefix { CONF_PREFIX_NODE, CONF_PREFIX_NONE, CONF_PREFIX_N };
 enum conf_progress { CONF_PROGRESS_AUTO, CONF_PROGRESS_NO, CONF_PROGRESS_YES, CONF_PROGRESS_N };
 enum conf_log { CONF_LOG_AUTO, CONF_LOG_MXNET, CONF_LOG_PLAIN, CONF_LOG_N };
@@ -63,6 +64,7 @@ extern const char *const mu_conf_unit_words[CONF_UNIT_N];
 extern const char *const mu_conf_shuffle_words[CONF_SHUFFLE_N];
 extern const char *const mu_conf_cache_words[CONF_CACHE_N];
 extern const char *const mu_conf_on_nan_words[CONF_ON_NAN_N];
+extern const char *const mu_conf_on_error_words[CONF_ON_ERROR_N];
 extern const char *const mu_conf_prefix_words[CONF_PREFIX_N];
 extern const char *const mu_conf_progress_words[CONF_PROGRESS_N];
 extern const char *const mu_conf_log_words[CONF_LOG_N];
@@ -207,6 +209,7 @@ struct conf {
 	double save_minutes;
 	const char *halt_before;       /* NULL: not set */
 	enum conf_on_nan on_nan;
+	enum conf_on_error on_error;
 	const char *config; /* NULL: not set; its options have been read */
 	const char *resume, *override; /* override NULL: not set */
 	const char *loss;

@@ -245,6 +245,8 @@ static const struct mu_option_rule rules[] = {
 	 .why = "start with these parameters, or resume that run?"},
 	{.option = "on-nan", IS("rollback"), NEEDS = "model-prefix",
 	 .why = "it rolls back to a checkpoint; --on-nan skip needs none"},
+	{.option = "on-error", IS("reload"), NEEDS = "model-prefix",
+	 .why = "it goes back to a checkpoint"},
 	{.option = "evaluates", NEEDS = "parameters",
 	 .why = "it needs parameters: use --load FILE or --resume"},
 	{.option = "evaluates", NEEDS = "can_evaluate",
@@ -297,6 +299,8 @@ static const struct mu_option_rule job_rules[] = {
 	{.option = "on-nan", IS("rollback"), NEEDS = "synchronous",
 	 .why = "its workers are at different steps and cannot roll back together; --on-nan skip "
 		"skips the batch"},
+	{.option = "on-error", IS("reload"), NEEDS = "synchronous",
+	 .why = "its workers are at different steps and cannot go back together"},
 	{.option = "comm-thread", IS("1"), NEEDS = "distributed",
 	 .why = "there are no messages between ranks"},
 
@@ -338,6 +342,8 @@ static const struct mu_option_rule job_rules[] = {
 	{.option = "team", EXCLUDES = "on-nan", BEING("skip|rollback"),
 	 .why = "only one rank of a team has the loss, so the others could not skip the batch; "
 		"use --on-nan stop"},
+	{.option = "team", EXCLUDES = "on-error", BEING("reload"),
+	 .why = "after an error of one rank the others of its team could not end the step"},
 	{.option = "team", EXCLUDES = "comm-thread", BEING("1"),
 	 .why = "the training thread exchanges the messages within a team"},
 	{.option = "team", EXCLUDES = "predict",

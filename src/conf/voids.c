@@ -22,7 +22,8 @@
 	"lamda1|beta|wd-lh|lars-eta|lower-bound|upper-bound|lamda|clip-gradient|" \
 	"clip-global-norm|label-smoothing|lr-mult|loss-scale|loss-scale-window|" \
 	"target-accuracy|early-stopping|" \
-	"best-metric|validate-every|validate-steps|verify-steps|on-nan|halt-before"
+	"best-metric|validate-every|validate-steps|verify-steps|on-nan|on-error|" \
+	"halt-before"
 #define ABOUT_UPDATES \
 	"optimizer|mom|centered|update-period|sync-period|gc-type|shard-gradients|recompute"
 #define ABOUT_READING \

@@ -86,6 +86,11 @@ const char *const mu_conf_on_nan_words[CONF_ON_NAN_N] = {
 	[CONF_ON_NAN_ROLLBACK] = "rollback",
 };
 
+const char *const mu_conf_on_error_words[CONF_ON_ERROR_N] = {
+	[CONF_ON_ERROR_STOP] = "stop",
+	[CONF_ON_ERROR_RELOAD] = "reload",
+};
+
 const char *const mu_conf_prefix_words[CONF_PREFIX_N] = {
 	[CONF_PREFIX_NODE] = "node",
 	[CONF_PREFIX_NONE] = "none",

@@ -88,6 +88,17 @@ void mu_train_batch_forget(struct train_batches *b)
 		b->ahead->there = false;
 }
 
+static enum mu_status read_samples(struct train_batches *b, struct mu_input *in, size_t step,
+				   struct mu_input_batch *samples)
+{
+	const enum mu_status read = mu_input_read(in, step, samples);
+	const enum mu_status st = mu_train_recover(b->recovering, TRAIN_NOT_READ, read);
+
+	if (read != MU_OK)
+		samples->count = 0;
+	return st;
+}
+
 enum mu_status mu_train_batch_load(struct train_batches *b, struct mu_input *in, size_t step,
 				   size_t *count)
 {
@@ -118,7 +129,7 @@ enum mu_status mu_train_batch_load(struct train_batches *b, struct mu_input *in,
 	if (sends)
 		mu_engine_room(b->engine, mu_input_group(in, step), batch.count, &samples);
 	if (!ahead)
-		MU_TRY(mu_input_read(in, step, &samples));
+		MU_TRY(read_samples(b, in, step, &samples));
 	if (sends) /* none was sent in advance */
 		MU_TRY(mu_engine_send(b->engine, mu_input_group(in, step), &batch,
 				      samples.are_bytes));

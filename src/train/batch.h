@@ -6,6 +6,7 @@
 #include <muster/input.h>
 
 #include "engine/engine.h"
+#include "train/recovery/recovery.h"
 
 /* The batch of a later step, sent in advance to devices with their own memory. */
 struct train_batch_ahead {
@@ -19,6 +20,7 @@ struct train_batches {
 	struct mu_engine *engine;
 	struct mu_input *train;
 	const double *loss_scale; /* of training batches */
+	struct train_recovering *recovering;
 	float *labels;            /* of the current batch */
 	uint32_t *ids;
 	struct train_batch_ahead *ahead; /* NULL: batches are not sent in advance */
@@ -30,7 +32,8 @@ struct train_batches {
 enum mu_status mu_train_batch_open(struct train_batches *b);
 void mu_train_batch_close(struct train_batches *b);
 
-/* Load the batch of a step, unless it was read in advance. *count: its good samples. */
+/* Load the batch of a step, unless it was read in advance. *count: its good samples; 0 also if it
+ * cannot be read and the run recovers. */
 enum mu_status mu_train_batch_load(struct train_batches *b, struct mu_input *in, size_t step,
 				   size_t *count);
 /* While the devices compute: start sending them this step's training batch, if it is ready. */

@@ -358,12 +358,14 @@ static enum mu_status train_epoch(struct train_fit *f)
 	mu_report_epoch_end(f->observers);
 	epoch.data_seconds += mu_clock_seconds(MU_CLOCK_DATA) - f->aside.data;
 	epoch.comm_seconds += mu_report_comm_seconds() - f->aside.comm;
-	if (!f->early)
+	if (!f->early && !f->halt->goes_back)
 		MU_TRY(mu_train_guard_weights(f->guard));
 	mu_metrics_add(&f->total, &f->window);
 	MU_TRY(mu_engine_metrics_reduce(&f->total, f->engine->topology->peers));
-	if (!f->early && f->guard->scale.in_a_row == 0) /* else the last batches overflowed */
-		MU_TRY(mu_train_check_samples(&f->total, what));
+	if (!f->early && !f->halt->goes_back &&
+	    f->guard->scale.in_a_row == 0) /* else the last batches overflowed */
+		MU_TRY(mu_train_recover(f->recovering, TRAIN_NOT_GOOD,
+					mu_train_check_samples(&f->total, what)));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;
 	epoch.first = f->first;
@@ -386,6 +388,9 @@ static enum mu_status train_and_validate(struct train_fit *f, bool *ends)
 	*ends = f->early;
 	if (f->early)
 		goto out;
+	MU_TRY(mu_train_fit_goes_back(f, f->epoch + 1, ends));
+	if (*ends)
+		goto out;
 	f->unvalidated = mu_train_validates_epoch(f);
 	*ends = f->halt->wanted;
 	if (f->halt->wanted) {
@@ -394,7 +399,8 @@ static enum mu_status train_and_validate(struct train_fit *f, bool *ends)
 	}
 	if (f->unvalidated)
 		MU_TRY(mu_train_validate(f, ends));
-	MU_TRY(mu_train_fit_save(f)); /* behind the validation, whose results it holds */
+	if (!f->halt->goes_back)
+		MU_TRY(mu_train_fit_save(f)); /* after the validation, whose results it holds */
 out:
 	return st;
 }

@@ -23,6 +23,7 @@ struct train_fit {
 	struct train_batches *batches;
 	struct train_guard *guard;
 	struct train_halt *halt;
+	struct train_recovering *recovering;
 	struct engine_sum *sum; /* of the gradients of earlier batches of an update */
 	struct report_observers *observers;
 	struct checkpoint_saver *saver;             /* NULL without --model-prefix */
@@ -53,10 +54,16 @@ enum mu_status mu_train_fit(struct train_fit *f);
 
 /* Inside an epoch: advance a save in progress, and begin one if it is due. */
 enum mu_status mu_train_fit_save_inside(struct train_fit *f);
+/* Advance a save in progress. */
+enum mu_status mu_train_fit_poll(struct train_fit *f);
+/* After `epochs` epochs: *back, an error makes training end here and go back. */
+enum mu_status mu_train_fit_goes_back(struct train_fit *f, size_t epochs, bool *back);
 /* After an epoch and its validation, if --save-period says so or it is the best. */
 enum mu_status mu_train_fit_save(struct train_fit *f);
 /* After this worker's last step of an epoch: do all workers stop here? Sets f->early. */
 enum mu_status mu_train_fit_end_inside(struct train_fit *f);
+/* The last save is complete. */
+enum mu_status mu_train_fit_finish(struct train_fit *f);
 /* Training ends after `epochs` epochs: report it, and save unless that is done. */
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs);
 

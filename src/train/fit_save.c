@@ -21,6 +21,14 @@ static struct checkpoint_position position(const struct train_fit *f, size_t epo
 	return at;
 }
 
+static enum mu_status save(struct train_fit *f, const struct checkpoint_position *at, bool alone)
+{
+	if (f->recovering->wanted > 0)
+		mu_checkpoint_saver_refuse(f->saver);
+	return mu_train_recover(f->recovering, TRAIN_NOT_SAVED,
+				mu_checkpoint_save(f->saver, at, alone));
+}
+
 /* Inside an epoch, after `done` of its steps. alone: worker 0 of dist_async by itself. */
 static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 {
@@ -35,9 +43,15 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 		MU_TRY(mu_engine_metrics_reduce(&at.total, f->engine->topology->peers));
 		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->topology->peers));
 	}
-	MU_TRY(mu_checkpoint_save(f->saver, &at, alone));
+	MU_TRY(save(f, &at, alone));
 out:
 	return st;
+}
+
+enum mu_status mu_train_fit_poll(struct train_fit *f)
+{
+	return mu_train_recover(f->recovering, TRAIN_NOT_SAVED,
+				mu_checkpoint_saver_poll(f->saver));
 }
 
 enum mu_status mu_train_fit_save_inside(struct train_fit *f)
@@ -45,11 +59,20 @@ enum mu_status mu_train_fit_save_inside(struct train_fit *f)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_alarm_check(f->engine->topology)); /* no wait may have looked for it */
-	MU_TRY(mu_checkpoint_saver_poll(f->saver));
+	MU_TRY(mu_train_fit_poll(f));
 	if (mu_checkpoint_saver_due(f->saver, f->done))
 		MU_TRY(save_here(f, f->done, !f->engine->store->synchronous));
 out:
 	return st;
+}
+
+/* Where the run that follows this one begins. */
+static void go_back(struct train_fit *f, size_t epoch, size_t step)
+{
+	f->back->option = f->halt->policy->option;
+	f->back->skips = f->halt->policy->skips;
+	f->back->epoch = epoch;
+	f->back->step = step;
 }
 
 /*
@@ -65,8 +88,7 @@ static enum mu_status end_early(struct train_fit *f, long done)
 		 f->engine->conf->num_epochs);
 	mu_train_halt_report(f->halt, when, f->saver);
 	if (f->halt->goes_back) {
-		f->back->epoch = f->epoch;
-		f->back->step = (size_t)done;
+		go_back(f, f->epoch, (size_t)done);
 		goto out;
 	}
 	if (f->saver && (!f->engine->store->synchronous || f->saved != (size_t)done))
@@ -100,7 +122,35 @@ enum mu_status mu_train_fit_save(struct train_fit *f)
 	if (!f->saver || !(due || f->best->state.improved))
 		return MU_OK;
 	f->saved_epochs = at.epoch;
-	return mu_checkpoint_save(f->saver, &at, false);
+	return save(f, &at, false);
+}
+
+/* The same on all workers, which meet here. */
+enum mu_status mu_train_fit_goes_back(struct train_fit *f, size_t epochs, bool *back)
+{
+	enum mu_status st = MU_OK;
+
+	*back = false;
+	if (!mu_train_recovers(f->recovering) || f->halt->wanted)
+		goto out;
+	MU_TRY(mu_train_halt_agree(f->halt));
+	*back = f->halt->goes_back;
+	if (*back)
+		MU_TRY(mu_train_fit_end_between(f, epochs));
+out:
+	return st;
+}
+
+enum mu_status mu_train_fit_finish(struct train_fit *f)
+{
+	enum mu_status st = MU_OK;
+	bool back;
+
+	MU_TRY(mu_train_recover(f->recovering, TRAIN_NOT_SAVED,
+				mu_checkpoint_saver_finish(f->saver)));
+	MU_TRY(mu_train_fit_goes_back(f, f->epoch, &back));
+out:
+	return st;
 }
 
 enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
@@ -115,10 +165,8 @@ enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 		snprintf(when, sizeof when, "after epoch %zu of %ld", epochs,
 			 f->engine->conf->num_epochs);
 	mu_train_halt_report(f->halt, when, saves);
-	if (back) {
-		f->back->epoch = epochs;
-		f->back->step = 0;
-	}
+	if (back)
+		go_back(f, epochs, 0);
 	if (saves && f->saved_epochs != epochs)
 		MU_TRY(mu_checkpoint_save(f->saver, &at, false));
 out:

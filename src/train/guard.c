@@ -33,7 +33,7 @@ void mu_train_guard_open(struct train_guard *g, struct mu_engine *e,
 {
 	struct train_loss_scale *s = &g->scale;
 
-	*g = (struct train_guard){.engine = e};
+	*g = (struct train_guard){.engine = e, .recovering = g->recovering};
 	*s = (struct train_loss_scale){.scale = e->conf->scale.start,
 				       .dynamic = e->conf->scale.dynamic,
 				       .window = (size_t)e->conf->loss_scale_window};
@@ -83,7 +83,7 @@ static const char *where(const struct train_guard *g, size_t step, char text[WHE
 }
 
 /* place: the first array that is not finite; NULL: the loss alone is not. */
-static enum mu_status skip_batch(struct train_guard *g, size_t step, const char *what,
+static enum mu_status leave_out(struct train_guard *g, size_t step, const char *what,
 				 const char *place)
 {
 	enum mu_status st = MU_OK;
@@ -106,9 +106,15 @@ static enum mu_status skip_batch(struct train_guard *g, size_t step, const char 
 			at, what, MOST_IN_A_ROW, mu_conf_on_nan_words[on_nan], place);
 	mu_log_warn("worker %d leaves the batch of %s out: the %s is not finite, first in %s",
 		    g->engine->topology->index, at, what, place);
-	g->rollback = on_nan == CONF_ON_NAN_ROLLBACK;
+	MU_TRY(mu_train_recover(g->recovering, TRAIN_LEFT_OUT, MU_OK));
 out:
 	return st;
+}
+
+static enum mu_status skip_batch(struct train_guard *g, size_t step, const char *what,
+				 const char *place)
+{
+	return mu_train_recover(g->recovering, TRAIN_NOT_FINITE, leave_out(g, step, what, place));
 }
 
 enum mu_status mu_train_guard_loss(struct train_guard *g, size_t step, bool *keep)
@@ -162,7 +168,7 @@ enum mu_status mu_train_guard_weights(const struct train_guard *g)
 		MU_FAIL(MU_ERR_NUMERIC, "epoch %zu of %ld: %s is not finite; a lower --lr may help",
 			g->epoch + 1, g->engine->conf->num_epochs, place);
 out:
-	return st;
+	return mu_train_recover(g->recovering, TRAIN_NOT_GOOD, st);
 }
 
 /* ---- the loss scale ---- */
@@ -236,7 +242,8 @@ enum mu_status mu_train_guard_gradients(struct train_guard *g, size_t step, bool
 {
 	*keep = true;
 	if (g->scale.scale > 0)
-		return check_scaled(g, step, idle, keep);
+		return mu_train_recover(g->recovering, TRAIN_NOT_GOOD,
+					check_scaled(g, step, idle, keep));
 	return idle ? MU_OK : check_finite(g, step, keep);
 }
 

@@ -9,6 +9,8 @@
 
 #include <muster/base.h>
 
+#include "train/recovery/recovery.h"
+
 struct mu_engine;
 struct checkpoint_loss_scale;
 
@@ -29,13 +31,14 @@ struct train_guard {
 	struct mu_engine *engine;
 	size_t epoch;
 	size_t left_out, in_a_row; /* this worker's batches of the epoch that were not finite */
-	bool rollback; /* --on-nan rollback: one occurred, and the run must roll back */
+	struct train_recovering *recovering;
 	struct train_loss_scale scale;
 };
 
 /* ---- guard.c ---- */
 
-/* After batches and devices are known. before: from the checkpoint that the run resumes. */
+/* After batches and devices are known; g->recovering is set. before: from the checkpoint that the
+ * run resumes. */
 void mu_train_guard_open(struct train_guard *g, struct mu_engine *e,
 			 const struct checkpoint_loss_scale *before);
 /* An epoch begins. */
@@ -43,7 +46,8 @@ void mu_train_guard_epoch(struct train_guard *g, size_t epoch);
 /* Must all gradients be checked before the first one is pushed? */
 bool mu_train_guard_holds(const struct train_guard *g);
 
-/* *keep: the present batch's loss is finite. Else an error, or --on-nan skips the batch. */
+/* *keep: the present batch's loss is finite. Else an error, or the batch is left out: by --on-nan,
+ * or because the run recovers. */
 enum mu_status mu_train_guard_loss(struct train_guard *g, size_t step, bool *keep);
 /*
  * *keep: the batch's gradients, of which none is pushed yet, are finite; with a loss scale those of

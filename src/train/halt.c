@@ -17,7 +17,7 @@
  * job is to end. The largest wins, so that the end of the job comes before a rollback. Causes below
  * these are signals.
  */
-enum { CAUSE_JOB = 200, CAUSE_NOT_FINITE, RANK_SHIFT = 8 };
+enum { CAUSE_JOB = 200, RANK_SHIFT = 8 }; /* after CAUSE_JOB: numbers of recoveries */
 #define JOB_ENDS ((uint64_t)1 << 40)
 
 enum mu_status mu_train_halt_open(struct train_halt *h)
@@ -53,7 +53,7 @@ uint64_t mu_train_halt_say(void *context)
 		return JOB_ENDS | me | (uint64_t)number;
 	if (h->job && mu_comm_queue_ends(h->job))
 		return JOB_ENDS | me | CAUSE_JOB;
-	return h->guard->rollback ? me | CAUSE_NOT_FINITE : 0;
+	return h->recovering->wanted > 0 ? me | (CAUSE_JOB + h->recovering->wanted) : 0;
 }
 
 bool mu_train_halt_is_due(const struct train_halt *h, size_t done)
@@ -84,9 +84,12 @@ static void describe(struct train_halt *h, uint64_t notice)
 	}
 	mu_topology_name(h->topology, (int)((notice & (JOB_ENDS - 1)) >> RANK_SHIFT) - 1, who,
 			 sizeof who);
-	h->goes_back = cause == CAUSE_NOT_FINITE;
+	h->goes_back = cause > CAUSE_JOB;
 	if (h->goes_back)
-		snprintf(h->cause, sizeof h->cause, "a batch of %s was not finite", who);
+		h->policy = &mu_train_recoveries[cause - CAUSE_JOB];
+	if (h->goes_back)
+		snprintf(h->cause, sizeof h->cause, "%s %s%s", h->policy->before, who,
+			 h->policy->after);
 	else if (cause == SIGPIPE)
 		snprintf(h->cause, sizeof h->cause, "the program that read the log of %s has ended",
 			 who);
@@ -107,6 +110,7 @@ enum mu_status mu_train_halt_agree(struct train_halt *h)
 		goto out;
 	h->wanted = true;
 	describe(h, (uint64_t)notice);
+	h->recovering->ends = !h->goes_back;
 out:
 	return st;
 }

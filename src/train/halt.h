@@ -13,7 +13,7 @@
 #include <muster/notice.h>
 
 #include "comm/queue_end.h"
-#include "guard.h"
+#include "train/recovery/recovery.h"
 
 struct conf;
 
@@ -22,12 +22,13 @@ struct train_halt {
 	const struct conf *conf;
 	const struct mu_topology *topology;
 	struct mu_kv *kv;                /* once it is created */
-	const struct train_guard *guard; /* asks for a rollback */
+	struct train_recovering *recovering; /* asks to go back */
 	const atomic_int *signal;        /* last one received; NULL: signals are not handled */
 
 	struct comm_queue *job; /* worker 0, with --halt-before; else NULL */
-	/* Agreed on by all workers: training ends; it then continues from an older checkpoint. */
+	/* Agreed on by all workers: training ends; it then goes on from a checkpoint. */
 	bool wanted, goes_back;
+	const struct train_recovery *policy; /* with goes_back */
 	char cause[192]; /* with wanted */
 };
 

@@ -408,10 +408,13 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->engine.train = &run->train;
 	run->batches = (struct train_batches){.engine = &run->engine,
 					      .train = &run->train,
-					      .loss_scale = &run->guard.scale.scale};
+					      .loss_scale = &run->guard.scale.scale,
+					      .recovering = &run->recovering};
+	run->recovering = (struct train_recovering){.conf = run->conf, .worker = t->index};
+	run->guard.recovering = &run->recovering;
 	run->halt.conf = run->conf;
 	run->halt.topology = t;
-	run->halt.guard = &run->guard;
+	run->halt.recovering = &run->recovering;
 	run->view.engine = &run->engine;
 	run->view.metrics = &run->metrics;
 	MU_TRY(mu_agree(mu_engine_team_open(&run->engine), t->world));

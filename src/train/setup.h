@@ -40,6 +40,7 @@ struct train_run {
 	struct engine_metrics metrics;
 	struct report_view view;            /* complete after set-up */
 	struct report_observers *observers; /* NULL: nothing is observed */
+	struct train_recovering recovering;
 	struct train_guard guard;
 	struct train_best best;
 	struct engine_sum sum;

@@ -28,14 +28,21 @@ static enum mu_status validation_step(void *context, size_t step, size_t count,
 				      const struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
-	const struct train_fit *f = context;
+	struct train_fit *f = context;
 
 	(void)count, (void)m;
 	mu_report_validating(f->observers, step + 1, f->validate->steps);
 	MU_TRY(mu_alarm_check(f->engine->topology));
-	MU_TRY(mu_checkpoint_saver_poll(f->saver));
+	MU_TRY(mu_train_fit_poll(f));
 out:
 	return st;
+}
+
+static enum mu_status evaluate(struct train_fit *f, struct mu_metrics *m)
+{
+	return mu_train_recover(
+		f->recovering, TRAIN_NOT_GOOD,
+		mu_train_evaluate(f->batches, f->validate, validation_step, f, m));
 }
 
 enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
@@ -45,7 +52,10 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	double target = f->engine->conf->target_accuracy;
 	struct mu_metrics m;
 
-	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
+	MU_TRY(evaluate(f, &m));
+	MU_TRY(mu_train_fit_goes_back(f, f->epoch + 1, ends));
+	if (*ends)
+		goto out;
 	MU_TRY(mu_bcast(&m, sizeof m, 0, t->peers)); /* decisions below are the same on all */
 	mu_train_best_update(f->best, f->epoch + 1, &m);
 	f->unvalidated = false;
@@ -71,7 +81,7 @@ enum mu_status mu_train_validate_inside(struct train_fit *f)
 	MU_TRY(mu_kv_meet(f->engine->kv)); /* all workers have the weights after this step */
 	s = (struct train_seconds){-mu_now(), -mu_clock_seconds(MU_CLOCK_DATA),
 				   -mu_report_comm_seconds()};
-	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
+	MU_TRY(evaluate(f, &m));
 	mu_report_validation(f->observers, f->epoch, f->done, &m);
 	s.all += mu_now();
 	s.data += mu_clock_seconds(MU_CLOCK_DATA);
@@ -108,7 +118,7 @@ enum mu_status mu_train_validate_loaded(struct train_fit *f)
 	if (!f->validate)
 		goto out;
 	f->epoch--;
-	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
+	MU_TRY(evaluate(f, &m));
 	mu_report_validation(f->observers, f->epoch, 0, &m);
 out:
 	return st;

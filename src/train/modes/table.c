@@ -57,6 +57,7 @@ static enum mu_status train(struct train_run *run)
 		.batches = &run->batches,
 		.guard = &run->guard,
 		.halt = &run->halt,
+		.recovering = &run->recovering,
 		.sum = &run->sum,
 		.observers = run->observers,
 		.from = &run->resume->at,
@@ -68,7 +69,7 @@ static enum mu_status train(struct train_run *run)
 	MU_TRY(mu_checkpoint_saver_open(&run->saver, &run->engine, run->back));
 	f.saver = run->saver;
 	MU_TRY(mu_train_fit(&f));
-	MU_TRY(mu_checkpoint_saver_finish(run->saver));
+	MU_TRY(mu_train_fit_finish(&f));
 out:
 	return st;
 }

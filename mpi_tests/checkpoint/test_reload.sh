@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# --on-error reload: after an error that passes, the run ends with the bits of one without it.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+if grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	echo "skip: this build cannot load models"
+	exit 77
+fi
+needs_files
+$CC -O2 -std=c11 -shared -fPIC -I"$SRCDIR/include" "$SRCDIR/mpi_tests/lib/spoil_net.c" -o spoil.so || exit 1
+export OMP_NUM_THREADS=1 MU_SPOIL
+small_set set 120 20
+run="--network ./spoil.so --data-dir set --batch-size 10 --lr 0.05 --mom 0.9 --num-epochs 2 --log-prefix none
+	--log-time 0 --disp-batches 1000"
+sync="--kv-store dist_sync --num-servers 1"
+reload="--on-error reload --save-every 2steps"
+
+# spoilt RANK EPOCH FIRST LAST loss|gradient|once
+spoilt() { MU_SPOIL="$*"; }
+
+# goes_back RANKS OPTION...: once, to a checkpoint; the models of both epochs are the undisturbed run's
+goes_back() {
+	train "$@" $reload --model-prefix P --overwrite 1
+	expect_count 1 'warning: worker \d+: .* \(--on-error reload\)'
+	expect_count 1 'an error of .*: training goes back from .* to the newest checkpoint'
+	for epoch in 1 2; do
+		same_model A-000$epoch.h5 P-000$epoch.h5 || fail "epoch $epoch: another model"
+	done
+	"$BUILDDIR/mpi_tests/lib/whole_file" P-*.h5 || fail "a damaged file"
+	grep -q '"exit": "finished"' P-run.json || fail "P-run.json: $(head -n 3 P-run.json)"
+}
+
+jobs=("1 --kv-store local" "3 $sync")
+! in_tier full || jobs+=("5 --kv-store dist_sync --num-servers 2" "2 --kv-store dist_allreduce --update-period 2"
+	"2 --kv-store dist_sharded --shard-gradients 1")
+for job in "${jobs[@]}"; do
+	part "${job#* }, ${job%% *} ranks"
+	MU_SPOIL=
+	rm -f A-* P-*
+	train ${job%% *} $run ${job#* } --model-prefix A
+	spoilt 0 1 1 1 once
+	goes_back ${job%% *} $run ${job#* }
+	expect_count 1 'Resumed from "P-000(1|0-0+[246])\.h5"'
+	rm -f P-*
+	spoilt 0 0 0 0 once
+	goes_back ${job%% *} $run ${job#* }
+	expect_count 0 'Resumed from'
+done
+
+if ! is_sanitized; then
+	part "a disk that is full for a moment"
+	$CC -O1 -shared -fPIC "$SRCDIR/mpi_tests/lib/fail_call.c" -o fail_call.so -ldl || exit 1
+	MU_SPOIL=
+	rm -f A-*
+	train 3 $run --kv-store dist_sharded --model-prefix A
+	export FAIL_WHAT=files FAIL_FOLDER=$PWD/out FAIL_NAME=trainer FAIL_REPORT=$PWD/report FAIL_RANK FAIL_AT
+	for where in "0 12" "0 27" "1 3" "1 5" "2 8"; do
+		read -r FAIL_RANK FAIL_AT <<<"$where"
+		rm -rf out report
+		mkdir out
+		LD_PRELOAD=$PWD/fail_call.so train 3 $run --kv-store dist_sharded $reload --model-prefix out/P
+		grep -q '^failed' report || fail "$where: no call has failed"
+		expect_count 1 'warning: worker [0-2]: .*out/P-.* (No space left on device|$) ?\(--on-error reload\)'
+		expect_count 1 'an error of .*: training goes back from .* to the newest checkpoint'
+		same_model A-0002.h5 out/P-0002.h5 || fail "$where: another model"
+	done
+	unset FAIL_WHAT
+fi
+
+part "an error that does not pass"
+rm -f P-*
+spoilt 0 1 2 2 loss
+run_limited 60 2 $run --kv-store dist_allreduce $reload --model-prefix P
+[ $status = 1 ] || fail "exit status $status"
+expect_count 3 'Resumed from "P-0001-000002.h5"'
+expect 'error: --on-error reload: training has gone back to P-0001-000002.h5 3 times in a row, and an error came'
+
+part "weights that are not finite are not saved"
+rm -f P-*
+spoilt 0 0 2 2 gradient
+for more in "" "--on-error reload"; do
+	run_limited 60 2 $run --kv-store dist_allreduce --save-every 1steps --save-async 0 --model-prefix P \
+		--overwrite 1 $more
+	[ $status = 1 ] || fail "exit status $status"
+	expect 'fullyconnected[01]_(weight|bias) is not finite, and is not saved'
+	[ "$(echo P-*.h5)" = "P-0000-000001.h5 P-0000-000002.h5" ] || fail "there are $(echo P-*.h5)"
+done
+
+part "wrong use"
+run_limited 60 1 $run --on-error reload
+expect 'error: --on-error reload needs --model-prefix P'
+run_limited 60 3 $run --on-error reload --model-prefix P --kv-store dist_async
+expect 'error: --on-error reload with --kv-store dist_async'
+finish

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recovery: how a run goes on after an error of its training that all ranks survive. The worker
+ * with the error does without what failed and takes part in the present step to its end. Then all
+ * workers end as for a signal (halt.h), and another run begins in the same processes, with
+ * communicators, store and data of its own, from the newest checkpoint. The other errors end the
+ * job (train.c, end_badly). A policy is a row of table.c.
+ *
+ * No file holds weights that are not finite (checkpoint/saver.c), so the newest one is good.
+ */
+#ifndef TRAIN_RECOVERY_RECOVERY_H
+#define TRAIN_RECOVERY_RECOVERY_H
+
+#include <muster/base.h>
+
+#include "conf/options.h"
+
+/* What goes wrong. */
+enum train_trouble {
+	TRAIN_LEFT_OUT = 1 << 0,   /* a batch that is not finite was left out; no error */
+	TRAIN_NOT_FINITE = 1 << 1, /* a loss or gradient, where --on-nan has no answer (more) */
+	TRAIN_NOT_GOOD = 1 << 2,   /* weights or a validation; the same on all workers */
+	TRAIN_NOT_READ = 1 << 3,   /* samples */
+	TRAIN_NOT_SAVED = 1 << 4,
+};
+
+struct train_recovery {
+	const char *option; /* "--on-nan rollback" */
+	bool (*chosen)(const struct conf *v);
+	unsigned takes; /* enum train_trouble */
+	/* The next run begins after the batch at which this one ended; else where the checkpoint
+	 * is, and an error that comes again at the same place ends the job. */
+	bool skips;
+	const char *before, *after; /* the name of the worker, in the cause: "an error of", "" */
+};
+
+/* The policy of number i. 0: none, such errors end the job. */
+extern const struct train_recovery mu_train_recoveries[];
+extern const unsigned mu_train_n_recoveries;
+
+/* Of a worker. */
+struct train_recovering {
+	const struct conf *conf;
+	int worker;
+	unsigned wanted; /* number of the policy that this worker asks for; 0: none */
+	bool ends;       /* training ends for good: no error is taken any more */
+};
+
+/* ---- table.c ---- */
+
+/*
+ * st if no policy of the options takes this error, or none is needed. Else MU_OK: the error is in
+ * the log, r->wanted is set, and its trace is cleared; the caller does without what failed. r NULL:
+ * st.
+ */
+enum mu_status mu_train_recover(struct train_recovering *r, enum train_trouble what,
+				enum mu_status st);
+/* May errors be taken? The same on all workers. */
+bool mu_train_recovers(const struct train_recovering *r);
+
+#endif
