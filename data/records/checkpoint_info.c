@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <muster/base.h>
+#include <muster/metrics.h>
 #include <muster/storage.h>
 
 enum { TEXT_BYTES = 1024 };
@@ -93,19 +94,33 @@ out:
 	return st;
 }
 
+/* Of the loss whose sums they are. */
+static void put_sums(const char *text)
+{
+	const struct mu_loss *loss;
+	struct mu_metrics m;
+
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
+		if (mu_metrics_scan(&m, loss, text) && m.counted > 0) {
+			const struct mu_metric *mean = mu_metric_used(loss, MU_METRIC_IS_LOSS),
+					       *best = mu_metric_used(loss, MU_METRIC_BEST);
+
+			printf("%-19s loss %.4f", "epoch so far", mean->value(&m));
+			if (best)
+				printf(", %s %.4f", best->name, best->value(&m));
+			putchar('\n');
+		}
+}
+
 static enum mu_status put_metrics(struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 	char text[TEXT_BYTES], metric[16];
-	double value, samples, predictions, correct, top_k, entropy;
+	double value;
 	size_t epoch;
 
 	MU_TRY(get(file, "metrics_epoch", text));
-	if (sscanf(text, "samples %lf predictions %lf correct %lf top_k %lf cross_entropy %lf",
-		   &samples, &predictions, &correct, &top_k, &entropy) == 5 &&
-	    predictions > 0)
-		printf("%-19s loss %.4f, accuracy %.4f\n", "epoch so far", entropy / predictions,
-		       correct / predictions);
+	put_sums(text);
 	MU_TRY(get(file, "best", text));
 	if (sscanf(text, "%15s %lf, epoch %zu", metric, &value, &epoch) == 3 && epoch > 0)
 		printf("%-19s %s %.4f after epoch %zu\n", "best validation",

@@ -200,6 +200,8 @@ struct mu_option {
 	double min, max;     /* allowed range of numbers; both 0 = no limits */
 	const char *choices; /* allowed words of a string, "a|b|c"; NULL = any text. "|a|b": the
 				word is optional, "" without one; "|": optional, any text */
+	const char *(*list_choices)(void); /* in place of choices: tables of layers above have
+					      them; or NULL */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics: sums over the predictions of a model, and the numbers that a log shows of them. */
+/*
+ * metrics: what a loss is, sums over what a model found, and the numbers computed from the sums.
+ *
+ * A loss is the last layer of a net. Its kind has a row, struct mu_loss, in the file of the layer
+ * (src/net/layers): what its output is, what its value is a mean over, the sums that workers add
+ * up and checkpoints hold, and its metrics, a row each. Logs, files for other programs, the best
+ * checkpoint, early stopping and the tools for logs read the rows, and know no metric by name.
+ */
 #ifndef MUSTER_METRICS_H
 #define MUSTER_METRICS_H
 
@@ -11,34 +18,98 @@
 
 MU_BEGIN_C
 
+struct mu_plan;
+
+enum { MU_LOSS_SUMS = 6 };
+
 /*
- * Sums over the counted predictions (see struct mu_batch), zero at first; the sums of several
- * workers are added. Of the labels, also if training smooths the targets: then batch->loss differs.
+ * Sums over what is counted (see struct mu_batch), zero at first; those of several workers are
+ * added. Of the targets as given, also if training smooths them: then batch->loss differs.
  */
 struct mu_metrics {
-	double samples;        /* with any labels: for speeds */
-	double predictions;    /* one per sample or per position, without ignored ones */
-	double correct, top_k; /* the label has the largest p, one of the k largest p */
-	double cross_entropy;  /* -ln p */
+	double samples; /* with any targets: for speeds */
+	double counted; /* what the loss is a mean over */
+	double sums[MU_LOSS_SUMS];
 };
+
+/* What uses a metric where no option chooses others. */
+enum mu_metric_use {
+	MU_METRIC_IS_LOSS = 1 << 0,      /* the mean of what training minimises: "loss" */
+	MU_METRIC_ALWAYS = 1 << 1,       /* in every log */
+	MU_METRIC_OF_SEQUENCES = 1 << 2, /* in logs of sequences, of texts */
+	MU_METRIC_OF_TEXTS = 1 << 3,
+	MU_METRIC_CHOSEN = 1 << 4,       /* --loss may name it */
+	MU_METRIC_BEST = 1 << 5,         /* decides which checkpoint is the best; of sequences */
+	MU_METRIC_BEST_OF_SEQUENCES = 1 << 6,
+	MU_METRIC_OF_PLATEAU = 1 << 7,   /* decides when --lr-schedule plateau lowers the rate */
+};
+
+/* A number in the log, computed from the sums. */
+struct mu_metric {
+	const char *name;    /* of options: "ce"; at most 15 characters */
+	const char *other;   /* MXNet's name, or NULL */
+	const char *printed; /* in the log: "cross-entropy" */
+	const char *column;  /* at most 6 letters, heads a column; NULL: the name */
+	const char *unit;    /* NULL: none */
+	int better;          /* 1: larger is better, -1: smaller */
+	bool takes_k;        /* of --top-k K, which is printed after its name */
+	unsigned use;        /* enum mu_metric_use */
+	double (*value)(const struct mu_metrics *m); /* nothing counted: 0, perplexity 1 */
+};
+
+enum mu_loss_output { MU_OUTPUT_PROBABILITIES, MU_OUTPUT_VALUES };
+
+/* What the value of a loss is a mean over: targets that are not ignored; all targets. */
+enum mu_loss_mean { MU_MEAN_OF_COUNTED, MU_MEAN_OF_TARGETS };
+
+/* What forward found out, for `measure`. */
+struct mu_loss_results {
+	const struct mu_batch *batch; /* labels, count; predictions, if the loss makes them */
+	size_t targets;               /* of a sample */
+	size_t k;                     /* of --top-k; 0: none */
+	const float *output;          /* plain; NULL unless the loss reads it */
+};
+
+struct mu_loss {
+	const char *name; /* "softmax" */
+	const char *help; /* "softmax cross-entropy" */
+	enum mu_loss_output output;
+	enum mu_loss_mean mean;
+	bool reads_output; /* measure does */
+	/* Names in checkpoints, in order; then NULL. */
+	const char *sums[MU_LOSS_SUMS + 1];
+	const char *again; /* older programs read the last sum under this name; or NULL */
+	/* Targets of a sample; the output's first dimension is the batch. */
+	size_t (*targets)(const struct mu_shape *output);
+	/* The loss of a model that knows nothing, and how that is found: "the log of 10 classes".
+	 * NULL: it depends on the data. */
+	double (*chance)(size_t outputs, char *text, size_t nbytes);
+	/* Add a batch to the sums; samples and counted are added by the caller. */
+	void (*measure)(struct mu_metrics *m, const struct mu_loss_results *r);
+	const struct mu_metric *metrics; /* ends with a NULL name */
+};
+
+/* Loss i of those that there are; NULL: no such. */
+const struct mu_loss *mu_loss_at(size_t i);
+const struct mu_loss *mu_net_loss(const struct mu_net *net);
+
+/* The first metric of this use, of this name (either of the two), NULL: none. */
+const struct mu_metric *mu_metric_used(const struct mu_loss *loss, enum mu_metric_use use);
+const struct mu_metric *mu_metric_named(const struct mu_loss *loss, const char *name, size_t n);
+/* Of any loss, as a log prints it: "top_k_accuracy_5". NULL: another program's. */
+const struct mu_metric *mu_metric_printed(const char *printed);
 
 void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more);
-/* Add the counted predictions of a batch after forward, `steps` a sample. k = 0: no top-k. */
-void mu_metrics_measure(struct mu_metrics *m, const struct mu_batch *batch, size_t steps, size_t k);
-
-/* A number in the log, computed from the sums. MXNet's names and definitions. */
-struct mu_metric {
-	const char *name;                            /* in --loss: "ce" */
-	const char *other;                           /* an alias, or NULL */
-	const char *printed;                         /* in the log: "cross-entropy" */
-	double (*value)(const struct mu_metrics *m); /* without predictions: 0, perplexity 1 */
-	bool always;                                 /* always shown */
-	bool loss;                                   /* allowed in --loss */
-	bool takes_k; /* shown for --top-k K; K is printed after its name */
-};
-
-/* Ends with a NULL name. */
-extern const struct mu_metric mu_metric_table[];
+/* What m has and `before` has not. */
+struct mu_metrics mu_metrics_since(const struct mu_metrics *m, const struct mu_metrics *before);
+bool mu_metrics_are_finite(const struct mu_metrics *m);
+/* Add what is counted of a batch after forward. */
+void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
+			const struct mu_loss_results *r);
+/* As text for checkpoints; false: it is none of this loss. */
+void mu_metrics_print(const struct mu_metrics *m, const struct mu_loss *loss, char *text,
+		      size_t nbytes);
+bool mu_metrics_scan(struct mu_metrics *m, const struct mu_loss *loss, const char *text);
 
 MU_END_C
 

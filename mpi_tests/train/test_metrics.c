@@ -1,26 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 1 3 @np-full 1 2 3 4 */
 /*
- * Metrics: sums and values by hand; those that whole runs print against a plain loop over all
- * samples, with one worker and with several, and numbers of samples that do not divide. Label
- * smoothing: a whole run against a plain step, and metrics that do not see it.
+ * Metrics: rows of losses, and of one of the test's own; sums and values by hand; those that whole
+ * runs print against a plain loop over all samples, with one worker and with several, and numbers
+ * of samples that do not divide. Label smoothing: a whole run against a plain step, and metrics
+ * that do not see it.
  */
 #include <muster/base.h>
 #include <muster/comm.h>
 #include <muster/device.h>
+#include <muster/metrics.h>
 #include <muster/plan.h>
 
 #include "../lib/check.h"
 #include "../lib/fit_data.h"
+#include "engine/metrics.h"
+#include "train/best.h"
 
 enum { CLASSES = 10, TOP_K = 3 };
 
 static double value(const struct mu_metrics *m, const char *name)
 {
-	for (const struct mu_metric *metric = mu_metric_table; metric->name; metric++)
-		if (strcmp(metric->name, name) == 0)
-			return metric->value(m);
-	return NAN;
+	const struct mu_metric *metric = mu_metric_named(mu_loss_at(0), name, strlen(name));
+
+	return metric ? metric->value(m) : (double)NAN;
+}
+
+/* The rows of every loss hold together, and a printed name leads back to its row. */
+static void test_rows(void)
+{
+	const struct mu_loss *loss;
+	char printed[64];
+
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++) {
+		const struct mu_metric *mean = mu_metric_used(loss, MU_METRIC_IS_LOSS);
+
+		CHECK(mean && mean->better < 0 && loss->targets && loss->measure && *loss->sums);
+		for (const struct mu_metric *m = loss->metrics; m->name; m++) {
+			CHECK(strlen(m->name) < 16 && strlen(m->column ? m->column : "") <= 6);
+			CHECK(m->value && (m->better == 1 || m->better == -1));
+			CHECK(mu_metric_named(loss, m->name, strlen(m->name)) == m);
+			snprintf(printed, sizeof printed, "%s%s", m->printed,
+				 m->takes_k ? "5" : "");
+			CHECK(mu_metric_printed(printed) == m);
+		}
+	}
+	CHECK(!mu_metric_printed("top_k_accuracy_x") && !mu_metric_printed("rmse "));
+	CHECK(!mu_metric_named(mu_loss_at(0), "accurac", 7));
+}
+
+/* Checkpoints of the first versions have these words and their order. */
+static void test_text(void)
+{
+	static const char text[] = "samples 4 predictions 3 correct 2 top_k 2.5 cross_entropy "
+				   "0.10000000000000001 log_loss 0.10000000000000001";
+	struct mu_metrics m;
+	char printed[256];
+
+	CHECK(mu_metrics_scan(&m, mu_loss_at(0), text));
+	CHECK(m.samples == 4 && m.counted == 3 && m.sums[2] == 0.1);
+	mu_metrics_print(&m, mu_loss_at(0), printed, sizeof printed);
+	CHECK(strcmp(printed, text) == 0);
+	CHECK(!mu_metrics_scan(&m, mu_loss_at(0), "samples 4 predictions 3 squared 2"));
+	CHECK(!mu_metrics_scan(&m, mu_loss_at(0), "samples 4"));
+}
+
+/* ---- a loss of the test's own: whoever uses metrics finds its rows by what they say ---- */
+
+static double hits(const struct mu_metrics *m)
+{
+	return m->sums[0];
+}
+
+static double misses(const struct mu_metrics *m)
+{
+	return m->sums[1];
+}
+
+static const struct mu_metric own_metrics[] = {
+	{.name = "hits", .printed = "hits", .better = 1, .use = MU_METRIC_BEST | MU_METRIC_CHOSEN,
+	 .value = hits},
+	{.name = "misses", .other = "errors", .printed = "misses", .better = -1,
+	 .use = MU_METRIC_IS_LOSS | MU_METRIC_ALWAYS, .value = misses},
+	{.name = NULL},
+};
+static const struct mu_loss own_loss = {
+	.name = "own",
+	.help = "a loss of the test",
+	.sums = {"hit", "miss"},
+	.metrics = own_metrics,
+};
+
+/* The epoch of the best validation, and the one after which training ends, with patience 2. */
+static void check_best(const char *best_metric, size_t best, size_t end)
+{
+	static const double sums[][2] = {{4, 4}, {6, 5}, {5, 3}, {5, 2}, {5, 6}, {5, 6}, {5, 6}};
+	const struct conf conf = {.best_metric = best_metric, .early_stopping = 2};
+	const struct mu_topology topology = {.role = MU_ROLE_SERVER};
+	const struct mu_engine engine = {.conf = &conf, .topology = &topology};
+	const struct checkpoint_best from = {.epoch = 0};
+	struct engine_metrics metrics;
+	struct train_best b;
+	size_t epoch = 0;
+
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_OK);
+	CHECK(metrics.mean == &own_metrics[1] && metrics.plateau == metrics.mean);
+	CHECK(metrics.n == 1 && strcmp(metrics.printed[0], "misses") == 0);
+	mu_train_best_open(&b, &engine, &metrics, &from);
+	while (epoch < sizeof sums / sizeof *sums && !mu_train_best_stops(&b)) {
+		const struct mu_metrics m = {.sums = {sums[epoch][0], sums[epoch][1]}};
+
+		mu_train_best_update(&b, ++epoch, &m);
+	}
+	CHECK(b.state.epoch == best && epoch == end);
+}
+
+static void test_own_loss(void)
+{
+	struct conf conf = {.loss = "hits"};
+	struct engine_metrics metrics;
+
+	check_best(NULL, 2, 4);     /* hits: more is better */
+	check_best("hits", 2, 4);
+	check_best("errors", 4, 6); /* misses, by the other name */
+	check_best("loss", 4, 6);
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_OK);
+	CHECK(metrics.n == 2 && metrics.of[1] == &own_metrics[0]);
+	conf.loss = "perplexity";
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_ERR_USAGE);
+	CHECK(strstr(mu_trace_message(), "a loss of the test, whose metrics are: hits"));
+	mu_trace_clear();
+	conf = (struct conf){.best_metric = "accuracy"};
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_ERR_USAGE);
+	mu_trace_clear();
+	conf = (struct conf){.target_accuracy = 0.5};
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_ERR_USAGE);
+	CHECK(strstr(mu_trace_message(), "has no accuracy"));
+	mu_trace_clear();
 }
 
 /* Three samples of two positions; the last position of the second sample is ignored, and the third
@@ -35,12 +151,12 @@ static void test_by_hand(void)
 				       .count = 2,
 				       .use_ignore = true,
 				       .ignore_label = 9};
+	struct mu_loss_results r = {.batch = &batch, .targets = 2, .k = 2};
 	struct mu_metrics m = {0}, all = {0};
 
 	CHECK(value(&m, "accuracy") == 0 && value(&m, "ce") == 0 && value(&m, "perplexity") == 1);
-	mu_metrics_measure(&m, &batch, 2, 2);
-	CHECK(m.samples == 2 && m.predictions == 3);
-	CHECK(m.correct == 1 && m.top_k == 2);
+	mu_metrics_measure(&m, mu_loss_at(0), &r);
+	CHECK(m.samples == 2 && m.counted == 3);
 	CHECK_NEAR(value(&m, "accuracy"), 1 / 3.0, 1e-12);
 	CHECK_NEAR(value(&m, "top-k"), 2 / 3.0, 1e-12);
 	CHECK_NEAR(value(&m, "ce"), 94 / 3.0, 1e-12);
@@ -49,10 +165,15 @@ static void test_by_hand(void)
 	CHECK_NEAR(value(&m, "sentence-nll"), 94 / 2.0, 1e-12);
 	mu_metrics_add(&all, &m);
 	mu_metrics_add(&all, &m);
-	CHECK(all.samples == 4 && all.predictions == 6 && all.correct == 2 && all.top_k == 4);
+	CHECK(all.samples == 4 && all.counted == 6);
+	CHECK_NEAR(value(&all, "top-k"), 2 / 3.0, 1e-12);
 	CHECK_NEAR(value(&all, "ce"), value(&m, "ce"), 1e-12);
-	mu_metrics_measure(&m, &batch, 2, 0);
-	CHECK(m.predictions == 6 && m.top_k == 2);
+	all = mu_metrics_since(&all, &m);
+	CHECK(all.samples == 2 && all.counted == 3 && value(&all, "ce") == value(&m, "ce"));
+	r.k = 0;
+	mu_metrics_measure(&m, mu_loss_at(0), &r);
+	CHECK(m.counted == 6);
+	CHECK_NEAR(value(&m, "top-k"), 1 / 3.0, 1e-12);
 }
 
 /* ---- a plain loop ---- */
@@ -258,6 +379,9 @@ int main(int argc, char **argv)
 	if (job.rank == 0 && CHECK(scratch_make(folder)))
 		fit_write_data(folder);
 	CHECK(mu_bcast(folder, sizeof folder, 0, world) == MU_OK);
+	test_rows();
+	test_text();
+	test_own_loss();
 	test_by_hand();
 	test_runs(&job, "");
 	test_runs(&job, "--update-period 3 --label-smoothing 0.25");

@@ -125,7 +125,9 @@ static enum mu_status set_word(const struct mu_option *option, const char *text,
 /* May the option stand without a word? */
 static bool takes_nothing(const struct mu_option *option)
 {
-	return (option->choices && is_choice(option->choices, "")) ||
+	const char *choices = mu_option_choices(option);
+
+	return (choices && is_choice(choices, "")) ||
 	       mu_option_word(option, "") < option->n_words;
 }
 
@@ -133,10 +135,10 @@ static enum mu_status set_string(const struct mu_option *option, const char *tex
 				 const char **value)
 {
 	enum mu_status st = MU_OK;
+	const char *choices = mu_option_choices(option);
 
 	/* "|" alone lists none: anything. */
-	if (option->choices && strcmp(option->choices, "|") != 0 &&
-	    !is_choice(option->choices, text))
+	if (choices && strcmp(choices, "|") != 0 && !is_choice(choices, text))
 		MU_TRY(refuse_word(option, text));
 	*value = text;
 out:

@@ -7,6 +7,8 @@
 
 /* A switch: --name and --no-name. */
 bool mu_option_is_switch(const struct mu_option *option);
+/* Its choices, "a|b|c"; NULL: any text. */
+const char *mu_option_choices(const struct mu_option *option);
 /* The index of the word of a WORD; n_words: there is none. */
 size_t mu_option_word(const struct mu_option *option, const char *text);
 

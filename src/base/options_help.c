@@ -68,9 +68,14 @@ static size_t metavar_length(const struct mu_option *option)
 	return option->type != MU_OPTION_FLAG && end ? (size_t)(end - option->help) : 0;
 }
 
+const char *mu_option_choices(const struct mu_option *option)
+{
+	return option->list_choices ? option->list_choices() : option->choices;
+}
+
 void mu_option_list(const struct mu_option *option, char *text, size_t nbytes)
 {
-	const char *choices = option->choices ? option->choices : "";
+	const char *choices = mu_option_choices(option);
 	size_t used = 0;
 
 	*text = '\0';
@@ -78,7 +83,8 @@ void mu_option_list(const struct mu_option *option, char *text, size_t nbytes)
 		if (option->words[i] && *option->words[i])
 			used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
 						 used ? ", " : "", option->words[i]);
-	for (const char *word = choices; *word && used < nbytes; word += strcspn(word, "|")) {
+	for (const char *word = choices; word && *word && used < nbytes;
+	     word += strcspn(word, "|")) {
 		word += *word == '|';
 		used += (size_t)snprintf(text + used, nbytes - used, "%s%.*s", used ? ", " : "",
 					 (int)strcspn(word, "|"), word);

@@ -58,7 +58,7 @@ struct checkpoint_position {
 	double last_lr;
 	struct mu_metrics total, window; /* of all workers: of the epoch, since the last line */
 	struct checkpoint_plateau {
-		double best, rate; /* lowest perplexity; factor of the learning rate, 0: none yet */
+		double best, rate; /* best value; factor of the learning rate, 0: none yet */
 	} plateau;
 	struct checkpoint_best {
 		char metric[16]; /* of --best-metric */

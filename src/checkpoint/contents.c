@@ -75,26 +75,8 @@ void mu_checkpoint_array_name(const struct mu_engine *e, const struct checkpoint
 
 /* ---- positions ---- */
 
-/* log_loss: once another sum, which older programs read. */
-static void print_metrics(const struct mu_metrics *m, char *text, size_t nbytes)
-{
-	snprintf(text, nbytes,
-		 "samples %.17g predictions %.17g correct %.17g top_k %.17g cross_entropy %.17g "
-		 "log_loss %.17g",
-		 m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy,
-		 m->cross_entropy);
-}
-
-static bool scan_metrics(struct mu_metrics *m, const char *text)
-{
-	return sscanf(text,
-		      "samples %lf predictions %lf correct %lf top_k %lf cross_entropy %lf "
-		      "log_loss %*f",
-		      &m->samples, &m->predictions, &m->correct, &m->top_k, &m->cross_entropy) == 5;
-}
-
 enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
-					    struct mu_array_file *file)
+					    const struct mu_loss *loss, struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 	char text[512];
@@ -109,9 +91,9 @@ enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at
 		 at->window_first, at->workers, at->batch, at->progress,
 		 (unsigned long long)at->updates, at->last_lr);
 	MU_TRY(mu_array_file_set_text(file, "position", text));
-	print_metrics(&at->total, text, sizeof text);
+	mu_metrics_print(&at->total, loss, text, sizeof text);
 	MU_TRY(mu_array_file_set_text(file, "metrics_epoch", text));
-	print_metrics(&at->window, text, sizeof text);
+	mu_metrics_print(&at->window, loss, text, sizeof text);
 	MU_TRY(mu_array_file_set_text(file, "metrics_window", text));
 	snprintf(text, sizeof text, "best %.17g, rate %.17g", at->plateau.best, at->plateau.rate);
 	MU_TRY(mu_array_file_set_text(file, "plateau", text));
@@ -169,7 +151,8 @@ out:
 }
 
 enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
-					   struct mu_array_file *file, const char *path)
+					   const struct mu_loss *loss, struct mu_array_file *file,
+					   const char *path)
 {
 	enum mu_status st = MU_OK;
 	unsigned long long updates;
@@ -193,10 +176,10 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 	MU_TRY(read_loss_scale(&at->loss_scale, file, path));
 	MU_TRY(read_best(&at->best, file, path));
 	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));
-	if (!scan_metrics(&at->total, text))
+	if (!mu_metrics_scan(&at->total, loss, text))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_epoch\": \"%s\"", path, text);
 	MU_TRY(mu_array_file_get_text(file, "metrics_window", text, sizeof text));
-	if (!scan_metrics(&at->window, text))
+	if (!mu_metrics_scan(&at->window, loss, text))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_window\": \"%s\"", path, text);
 	MU_TRY(mu_array_file_has_text(file, "plateau", &there));
 	if (!there) /* a file of an earlier version */

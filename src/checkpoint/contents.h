@@ -123,9 +123,11 @@ void mu_checkpoint_weights_name(const struct mu_slice *slice, char *text, size_t
 /* Room for the largest array in plain order. */
 enum mu_status mu_checkpoint_plain_buffer(const struct mu_plan *plan, float **out);
 
+/* loss: what the sums of metrics are of. */
 enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at,
-					    struct mu_array_file *file);
+					    const struct mu_loss *loss, struct mu_array_file *file);
 enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
-					   struct mu_array_file *file, const char *path);
+					   const struct mu_loss *loss, struct mu_array_file *file,
+					   const char *path);
 
 #endif

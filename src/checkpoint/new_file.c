@@ -41,7 +41,7 @@ static enum mu_status write_attributes(const struct mu_engine *e,
 	MU_TRY(mu_checkpoint_identity_make(e, identity));
 	MU_TRY(mu_checkpoint_identity_write(identity, file));
 	MU_TRY(mu_checkpoint_description_write(e, file));
-	MU_TRY(mu_checkpoint_position_write(at, file));
+	MU_TRY(mu_checkpoint_position_write(at, mu_net_loss(e->net), file));
 	if (*e->conv->text)
 		MU_TRY(mu_array_file_set_text(file, TRAIN_CONV_ATTRIBUTE, e->conv->text));
 out:

@@ -83,7 +83,7 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 	st = mu_checkpoint_identity_compare(s->identity, &with, &d);
 	*foreign = d.foreign;
 	MU_TRY(st);
-	MU_TRY(mu_checkpoint_position_read(&r->at, file, path));
+	MU_TRY(mu_checkpoint_position_read(&r->at, mu_net_loss(s->e->net), file, path));
 	MU_TRY(mu_array_file_verify(file));
 	if (*d.text)
 		mu_log_warn("not as when %s was saved: %s", path, d.text);

@@ -69,6 +69,8 @@ extern const char *const mu_conf_prefix_words[CONF_PREFIX_N];
 extern const char *const mu_conf_progress_words[CONF_PROGRESS_N];
 extern const char *const mu_conf_log_words[CONF_LOG_N];
 extern const char *const mu_conf_summary_words[CONF_SUMMARY_N];
+/* "none|accuracy|...|loss|...": metrics of all losses. */
+const char *mu_conf_best_metrics(void);
 
 /* Does a checkpoint record the value of an option? The column `record` of the table. */
 enum conf_record {

@@ -2,6 +2,10 @@
 /* The words of options, by their values. */
 #include "options.h"
 
+#include <string.h>
+
+#include <muster/metrics.h>
+
 const char *const mu_conf_dtype_words[MU_DTYPE_N] = {
 	[MU_FLOAT32] = "float32",
 	[MU_FLOAT16] = "float16",
@@ -112,3 +116,36 @@ const char *const mu_conf_summary_words[CONF_SUMMARY_N] = {
 	[CONF_SUMMARY_LAYERS] = "",
 	[CONF_SUMMARY_DOT] = "dot",
 };
+
+/* Is there already such a word in the list? */
+static bool has_word(const char *list, const char *word)
+{
+	const size_t n = strlen(word);
+
+	for (; *list; list += strcspn(list, "|"), list += *list == '|')
+		if (strcspn(list, "|") == n && strncmp(list, word, n) == 0)
+			return true;
+	return false;
+}
+
+static void add_word(char *list, size_t nbytes, const char *word)
+{
+	const size_t n = strlen(list);
+
+	if (!has_word(list, word))
+		snprintf(list + n, nbytes - n, "|%s", word);
+}
+
+const char *mu_conf_best_metrics(void)
+{
+	static char list[512] = "none";
+	const struct mu_loss *loss;
+
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
+		for (const struct mu_metric *m = loss->metrics; m->name; m++) {
+			if (m->use & MU_METRIC_IS_LOSS)
+				add_word(list, sizeof list, "loss");
+			add_word(list, sizeof list, m->name);
+		}
+	return list;
+}

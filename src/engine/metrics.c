@@ -1,113 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics: sums over predictions, and the table of the numbers computed from them. */
+/* Which metrics of the net's loss a run uses, and for what, by options and the rows of the loss. */
 #include "conf/text.h"
 #include "metrics.h"
 
-#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
 
-void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
+/* ---- names ---- */
+
+/* "ce, nll": metrics of a loss; of --loss those that it may name. */
+static void list_names(const struct mu_loss *loss, bool of_loss, char *text, size_t nbytes)
 {
-	m->samples += more->samples;
-	m->predictions += more->predictions;
-	m->correct += more->correct;
-	m->top_k += more->top_k;
-	m->cross_entropy += more->cross_entropy;
+	for (const struct mu_metric *m = loss->metrics; m->name; m++)
+		if (m->use & MU_METRIC_CHOSEN || !of_loss)
+			snprintf(text + strlen(text), nbytes - strlen(text), "%s%s",
+				 *text ? ", " : "", m->name);
 }
 
-void mu_metrics_measure(struct mu_metrics *m, const struct mu_batch *batch, size_t steps, size_t k)
+static const struct mu_metric *find_chosen(const struct mu_loss *loss, const char *word, size_t n)
 {
-	for (size_t i = 0; i < batch->count * steps; i++) {
-		const struct mu_prediction *p = &batch->predictions[i];
+	const struct mu_metric *m = mu_metric_named(loss, word, n);
 
-		if (batch->use_ignore && batch->labels[i] == batch->ignore_label)
-			continue;
-		m->predictions++;
-		m->correct += p->place == 0;
-		m->top_k += p->place < k;
-		m->cross_entropy += (double)p->cross_entropy;
-	}
-	m->samples += (double)batch->count;
+	return m && m->use & MU_METRIC_CHOSEN ? m : NULL;
 }
 
-static double mean(const struct mu_metrics *m, double sum)
-{
-	return m->predictions > 0 ? sum / m->predictions : 0;
-}
-
-static double accuracy(const struct mu_metrics *m)
-{
-	return mean(m, m->correct);
-}
-
-static double top_k(const struct mu_metrics *m)
-{
-	return mean(m, m->top_k);
-}
-
-static double cross_entropy(const struct mu_metrics *m)
-{
-	return mean(m, m->cross_entropy);
-}
-
-static double perplexity(const struct mu_metrics *m)
-{
-	return exp(cross_entropy(m));
-}
-
-/* NLL in MXNet's examples of language models: of whole sequences, not of words. */
-static double sentence_nll(const struct mu_metrics *m)
-{
-	return m->samples > 0 ? m->cross_entropy / m->samples : 0;
-}
-
-const struct mu_metric mu_metric_table[] = {
-	{"accuracy", NULL, "accuracy", accuracy, .always = true},
-	{"top-k", NULL, "top_k_accuracy_", top_k, .takes_k = true},
-	{"ce", "cross-entropy", "cross-entropy", cross_entropy, .always = true, .loss = true},
-	{"nll", "nll_loss", "nll-loss", cross_entropy, .loss = true},
-	{"perplexity", NULL, "perplexity", perplexity, .loss = true},
-	{"sentence-nll", NULL, "sentence-nll", sentence_nll, .loss = true},
-	{.name = NULL},
-};
-
-static void add(struct engine_metrics *metrics, const struct mu_metric *metric, long k)
-{
-	size_t n = metrics->n;
-
-	for (size_t i = 0; i < n; i++)
-		if (metrics->of[i] == metric)
-			return;
-	metrics->of[n] = metric;
-	if (metric->takes_k)
-		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s%ld", metric->printed,
-			 k);
-	else
-		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s", metric->printed);
-	metrics->n++;
-}
-
-static bool has_name(const char *name, const char *word, size_t n)
-{
-	return name && strlen(name) == n && strncmp(name, word, n) == 0;
-}
-
-/* The loss of this name of n characters. */
-static enum mu_status find(const char *word, size_t n, const struct mu_metric **out)
+/* The word of n characters is a metric of some loss. */
+static enum mu_status check_word(const char *word, size_t n)
 {
 	enum mu_status st = MU_OK;
-	char list[128] = "";
+	const struct mu_loss *loss;
+	char list[256] = "";
 
-	for (const struct mu_metric *m = mu_metric_table; m->name; m++) {
-		if (!m->loss)
-			continue;
-		*out = m;
-		if (has_name(m->name, word, n) || has_name(m->other, word, n))
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++) {
+		if (find_chosen(loss, word, n))
 			goto out;
-		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
-			 m->name);
+		list_names(loss, true, list, sizeof list);
 	}
 	MU_FAIL(MU_ERR_USAGE, "--loss: unknown metric \"%.*s\"; a list of these is needed: %s",
 		(int)n, word, list);
@@ -115,44 +43,150 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v)
+enum mu_status mu_engine_metrics_check(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *of_tokens = v->facts.reads_sequences && !v->benchmark ? "perplexity" : NULL;
-	const char *of_texts = mu_conf_reads_text(v) ? "perplexity,sentence-nll" : of_tokens;
-	const char *word = v->loss && *v->loss ? v->loss : of_texts;
+	const char *word = v->loss && *v->loss ? v->loss : NULL;
 
-	*metrics = (struct engine_metrics){.n = 0};
-	for (const struct mu_metric *m = mu_metric_table; m->name; m++)
-		if (m->always || (m->takes_k && v->top_k > 1))
-			add(metrics, m, v->top_k);
 	while (word) {
-		size_t n = strcspn(word, ",");
-		const struct mu_metric *metric = NULL;
+		const size_t n = strcspn(word, ",");
 
-		MU_TRY(find(word, n, &metric));
-		add(metrics, metric, 0);
+		MU_TRY(check_word(word, n));
 		word = word[n] ? word + n + 1 : NULL;
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_engine_metrics_best(const struct mu_metric **metric, const struct conf *v)
+/* ---- what the log shows ---- */
+
+static enum mu_status show(struct engine_metrics *metrics, const struct mu_metric *metric, long k)
 {
 	enum mu_status st = MU_OK;
-	const char *usual = v->facts.reads_sequences ? "perplexity" : "accuracy";
-	const char *name = v->best_metric ? v->best_metric : usual;
+	const size_t n = metrics->n;
 
-	*metric = NULL;
-	if (strcmp(name, "none") == 0)
-		goto out;
-	if (strcmp(name, "loss") == 0)
-		name = "ce";
-	for (*metric = mu_metric_table; (*metric)->name; ++*metric)
-		if (strcmp((*metric)->name, name) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (metrics->of[i] == metric)
 			goto out;
-	MU_FAIL(MU_ERR_USAGE, "--best-metric %s: unknown", name); /* the option's words say which */
+	if (n == TRAIN_MAX_METRICS)
+		MU_FAIL(MU_ERR_USAGE, "--loss: a log shows at most %d metrics", TRAIN_MAX_METRICS);
+	metrics->of[n] = metric;
+	if (metric->takes_k)
+		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s%ld", metric->printed,
+			 k);
+	else
+		snprintf(metrics->printed[n], sizeof metrics->printed[n], "%s", metric->printed);
+	metrics->n++;
+out:
+	return st;
+}
+
+static enum mu_status show_default(struct engine_metrics *metrics, const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const bool lists = v->loss && *v->loss, text = mu_conf_reads_text(v);
+	const bool tokens = v->facts.reads_sequences && !v->benchmark;
+	const unsigned use = lists	? 0
+			     : text	? MU_METRIC_OF_TEXTS
+			     : tokens	? MU_METRIC_OF_SEQUENCES
+					: 0;
+
+	for (const struct mu_metric *m = metrics->loss->metrics; m->name; m++)
+		if (m->use & MU_METRIC_ALWAYS || (m->takes_k && v->top_k > 1))
+			MU_TRY(show(metrics, m, v->top_k));
+	for (const struct mu_metric *m = metrics->loss->metrics; m->name; m++)
+		if (m->use & use)
+			MU_TRY(show(metrics, m, v->top_k));
+out:
+	return st;
+}
+
+static enum mu_status show_listed(struct engine_metrics *metrics, const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const char *word = v->loss && *v->loss ? v->loss : NULL;
+	char list[128] = "";
+
+	while (word) {
+		const size_t n = strcspn(word, ",");
+		const struct mu_metric *metric = find_chosen(metrics->loss, word, n);
+
+		if (!metric) {
+			list_names(metrics->loss, true, list, sizeof list);
+			MU_FAIL(MU_ERR_USAGE,
+				"--loss %.*s: the network's loss is %s, whose metrics are: %s",
+				(int)n, word, metrics->loss->help, list);
+		}
+		MU_TRY(show(metrics, metric, 0));
+		word = word[n] ? word + n + 1 : NULL;
+	}
+out:
+	return st;
+}
+
+/* ---- what decides ---- */
+
+/* Without --best-metric: by the loss, else the mean loss. */
+static const struct mu_metric *usual_best(const struct engine_metrics *metrics,
+					  const struct conf *v)
+{
+	const struct mu_metric *best = mu_metric_used(metrics->loss, MU_METRIC_BEST),
+			       *of_sequences = mu_metric_used(metrics->loss,
+							      MU_METRIC_BEST_OF_SEQUENCES);
+
+	if (v->facts.reads_sequences && of_sequences)
+		return of_sequences;
+	return best ? best : metrics->mean;
+}
+
+/* An option names a metric that this loss may lack. */
+static enum mu_status find_metric(const struct mu_metric **metric, const struct mu_loss *loss,
+				  const char *name, const char *option)
+{
+	enum mu_status st = MU_OK;
+	char list[256] = "";
+
+	*metric = mu_metric_named(loss, name, strlen(name));
+	if (*metric)
+		goto out;
+	list_names(loss, false, list, sizeof list);
+	MU_FAIL(MU_ERR_USAGE,
+		"--%s: the network's loss is %s, which has no %s; its metrics are: %s", option,
+		loss->help, name, list);
+out:
+	return st;
+}
+
+static enum mu_status choose_best(struct engine_metrics *metrics, const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const char *name = v->best_metric;
+
+	if (!name)
+		metrics->best = usual_best(metrics, v);
+	else if (strcmp(name, "loss") == 0)
+		metrics->best = metrics->mean;
+	else if (strcmp(name, "none") != 0)
+		MU_TRY(find_metric(&metrics->best, metrics->loss, name, "best-metric"));
+out:
+	return st;
+}
+
+enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
+					const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+
+	*metrics = (struct engine_metrics){.loss = loss,
+					   .mean = mu_metric_used(loss, MU_METRIC_IS_LOSS),
+					   .plateau = mu_metric_used(loss, MU_METRIC_OF_PLATEAU)};
+	if (!metrics->plateau)
+		metrics->plateau = metrics->mean;
+	MU_TRY(show_default(metrics, v));
+	MU_TRY(show_listed(metrics, v));
+	MU_TRY(choose_best(metrics, v));
+	if (v->target_accuracy > 0)
+		MU_TRY(find_metric(&metrics->target, loss, "accuracy", "target-accuracy"));
 out:
 	return st;
 }
@@ -160,10 +194,13 @@ out:
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
-	double sums[5] = {m->samples, m->predictions, m->correct, m->top_k, m->cross_entropy};
+	double sums[2 + MU_LOSS_SUMS] = {m->samples, m->counted};
 
-	MU_TRY(mu_allreduce_double(sums, 5, MPI_SUM, comm));
-	*m = (struct mu_metrics){sums[0], sums[1], sums[2], sums[3], sums[4]};
+	memcpy(sums + 2, m->sums, sizeof m->sums);
+	MU_TRY(mu_allreduce_double(sums, 2 + MU_LOSS_SUMS, MPI_SUM, comm));
+	m->samples = sums[0];
+	m->counted = sums[1];
+	memcpy(m->sums, sums + 2, sizeof m->sums);
 out:
 	return st;
 }

@@ -10,18 +10,26 @@
 
 #define TRAIN_MAX_METRICS 8
 
-/* The metrics of a run, in the order of the log. */
+/* On servers, which have no net, all is NULL and 0. */
 struct engine_metrics {
+	const struct mu_loss *loss;      /* of the net */
+	const struct mu_metric *mean;    /* the mean loss */
+	const struct mu_metric *best;    /* of --best-metric; NULL: none */
+	const struct mu_metric *target;  /* of --target-accuracy; NULL: not set */
+	const struct mu_metric *plateau; /* of --lr-schedule plateau */
+	/* In the order of the log. */
 	size_t n;
 	const struct mu_metric *of[TRAIN_MAX_METRICS];
 	char printed[TRAIN_MAX_METRICS][32];
 };
 
-/* The default metrics, and what --top-k and --loss add. MU_ERR_USAGE: an unknown name; the message
- * lists the known ones. */
-enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct conf *v);
-/* The metric of --best-metric; NULL: none. */
-enum mu_status mu_engine_metrics_best(const struct mu_metric **metric, const struct conf *v);
+/* Before there is a net: is every metric that the options name one of some loss? MU_ERR_USAGE; the
+ * message lists the known ones. */
+enum mu_status mu_engine_metrics_check(const struct conf *v);
+/* The default metrics, and those of --top-k, --loss and --best-metric. MU_ERR_USAGE: this loss
+ * lacks one. */
+enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
+					const struct conf *v);
 /* Collective over comm. */
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
 

@@ -14,28 +14,18 @@ double mu_engine_samples_loss(const struct mu_engine *e)
 	return loss;
 }
 
-/* Predictions of a sample. */
-static size_t count_steps(const struct mu_plan *plan)
-{
-	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
-
-	return mu_shape_n(shape) / shape->dims[0] / shape->dims[1];
-}
-
 void mu_engine_samples_measure(const struct mu_engine *e, struct mu_metrics *m)
 {
 	for (size_t i = 0; i < e->devices.list.n; i++)
 		if (e->devices.of[i].now)
-			mu_metrics_measure(m, mu_plan_batch(e->devices.of[i].now),
-					   count_steps(e->devices.of[i].now),
-					   (size_t)e->conf->top_k);
+			mu_plan_metrics(e->devices.of[i].now, (size_t)e->conf->top_k, m);
 }
 
 void mu_engine_samples_predictions(const struct mu_engine *e, struct mu_prediction *out)
 {
 	for (size_t i = 0; i < e->devices.list.n; i++) {
 		const struct engine_device *d = &e->devices.of[i];
-		const size_t steps = d->now ? count_steps(d->now) : 0;
+		const size_t steps = d->now ? mu_plan_targets(d->now) : 0;
 
 		if (steps > 0)
 			memcpy(out + d->first * steps, mu_plan_batch(d->now)->predictions,

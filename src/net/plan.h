@@ -6,6 +6,7 @@
 #ifndef NET_PLAN_INTERFACE_H
 #define NET_PLAN_INTERFACE_H
 
+#include <muster/metrics.h>
 #include <muster/plan.h>
 
 #include "device/op.h"
@@ -240,7 +241,14 @@ struct mu_layer_cost {
 void mu_plan_layer_cost(const struct mu_plan *plan, size_t l, struct mu_layer_cost *forward,
 			struct mu_layer_cost *backward);
 
-/* The same as the device has them, if those are rows, (n h w, c), one for each label; else NULL. */
+/* ---- results ---- */
+
+/* Targets of a sample; 0: a part without the loss. */
+size_t mu_plan_targets(const struct mu_plan *plan);
+/* After forward: add the batch to the sums of the net's loss (muster/metrics.h). k: of --top-k. */
+void mu_plan_metrics(struct mu_plan *plan, size_t k, struct mu_metrics *m);
+/* The probabilities as the device has them, if those are rows, (n h w, c), one for each label; else
+ * NULL. */
 const float *mu_plan_rows(const struct mu_plan *plan);
 /* For error messages: the first layer whose output or parameter gradient is not finite; NULL if
  * there is none. */

@@ -17,7 +17,8 @@
 
 struct lines {
 	long num_epochs;
-	const struct mu_metric *metric; /* shown beside the loss: that of --best-metric */
+	const struct mu_metric *mean;   /* the mean loss */
+	const struct mu_metric *metric; /* shown beside it: that of --best-metric */
 	bool begun;                     /* the table has its heading */
 	struct report_window trained;
 	struct mu_metrics validated;
@@ -31,36 +32,24 @@ struct lines {
 /* A name of at most six letters for a column. */
 static const char *heading(const struct mu_metric *metric)
 {
-	static const char *const names[][2] = {
-		{"accuracy", "acc"}, {"perplexity", "perpl"}, {"sentence-nll", "nll"}};
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(metric->name, names[i][0]) == 0)
-			return names[i][1];
-	return metric->name;
+	return metric->column ? metric->column : metric->name;
 }
 
 static enum mu_status open(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
-	const struct conf *v = o->view->engine->conf;
+	const struct engine_metrics *metrics = o->view->metrics;
 	struct lines *l;
 
 	if (!mu_report_is_worker_0(o))
 		goto out;
 	MU_TRY(MU_ALLOC(l, 1, "lines of epochs"));
 	o->state = l;
-	l->num_epochs = v->num_epochs;
-	MU_TRY(mu_engine_metrics_best(&l->metric, v));
-	if (!l->metric)
-		l->metric = mu_metric_table; /* accuracy */
+	l->num_epochs = o->view->engine->conf->num_epochs;
+	l->mean = metrics->mean;
+	l->metric = metrics->best ? metrics->best : metrics->of[0];
 out:
 	return st;
-}
-
-static double loss(const struct mu_metrics *m)
-{
-	return m->predictions > 0 ? m->cross_entropy / m->predictions : 0;
 }
 
 static double speed(double samples, double seconds)
@@ -113,10 +102,10 @@ static void write_line(const struct report_observer *o)
 	if (!l->pending)
 		return;
 	l->pending = false;
-	print_value(figures[0], loss(&w->metrics));
+	print_value(figures[0], l->mean->value(&w->metrics));
 	print_value(figures[1], l->metric->value(&w->metrics));
 	if (l->has_validation) {
-		print_value(figures[2], loss(&l->validated));
+		print_value(figures[2], l->mean->value(&l->validated));
 		print_value(figures[3], l->metric->value(&l->validated));
 	}
 	if (top->epoch > 0)
@@ -172,7 +161,7 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		mu_log_status("");
 		mu_log_in(MU_LOG_PLAIN, MU_LOG_INFO,
 			  "epoch %zu, step %zu of %zu: validation loss %.4f, %s %.4f", epoch + 1,
-			  done, o->view->engine->steps, loss(m), l->metric->name,
+			  done, o->view->engine->steps, l->mean->value(m), l->metric->name,
 			  l->metric->value(m));
 		return;
 	}
@@ -182,7 +171,7 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		return;
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
-		  "validation: loss %.4f, %s %.4f (%.0f sample%s)", loss(m),
+		  "validation: loss %.4f, %s %.4f (%.0f sample%s)", l->mean->value(m),
 		  l->metric->name, l->metric->value(m), m->samples, MU_S(m->samples));
 }
 

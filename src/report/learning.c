@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A warning where nothing is learnt: at the end of the first epoch after enough steps, the loss
- * of its second half is at chance, log(classes), or above the first step's. Fewer steps are enough
- * where it is far above both. The usual cause is the learning rate, and the warning has another
- * one. Worker 0, by its own losses.
+ * of its second half is at chance, if the loss knows that, or above the first step's. Fewer steps
+ * are enough where it is far above both. The usual cause is the learning rate, and the warning has
+ * another one. Worker 0, by its own losses.
  */
 #include "observers.h"
 
@@ -51,11 +51,12 @@ static void close(struct report_observer *o)
 }
 
 /* The mean loss of what `to` has and `from` has not; below 0: nothing. */
-static double mean_loss(const struct mu_metrics *from, const struct mu_metrics *to)
+static double mean_loss(const struct report_observer *o, const struct mu_metrics *from,
+			const struct mu_metrics *to)
 {
-	const double n = to->predictions - from->predictions;
+	const struct mu_metrics m = mu_metrics_since(to, from);
 
-	return n > 0 ? (to->cross_entropy - from->cross_entropy) / n : -1;
+	return m.counted > 0 ? o->view->metrics->mean->value(&m) : -1;
 }
 
 static void step(struct report_observer *o, const struct report_step *s)
@@ -68,7 +69,7 @@ static void step(struct report_observer *o, const struct report_step *s)
 		return;
 	if (s->done == 1)
 		l->half = l->last = none;
-	loss = mean_loss(&l->last, &s->metrics);
+	loss = mean_loss(o, &l->last, &s->metrics);
 	if (l->steps++ == 0)
 		l->start = loss;
 	l->most = loss > l->most ? loss : l->most;
@@ -93,10 +94,13 @@ static void advise(const struct report_observer *o, bool lower, char *text, size
 static void epoch(struct report_observer *o, const struct report_window *w)
 {
 	struct learning *l = o->state;
-	const double chance = log((double)o->view->engine->train->classes);
-	const double loss = mean_loss(&l->half, &l->last);
+	const struct mu_loss *kind = o->view->metrics->loss;
+	char advice[96], source[64];
+	const double chance = kind->chance ? kind->chance(o->view->engine->train->classes, source,
+							  sizeof source)
+					   : 0;
+	const double loss = mean_loss(o, &l->half, &l->last);
 	const bool far = loss > FAR * fmax(l->start, chance);
-	char advice[96];
 
 	if (l->judged || l->steps < (far ? FEW_STEPS : ENOUGH_STEPS) || w->early)
 		return;
@@ -108,12 +112,12 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 		mu_log_warn("epoch %zu of %ld: the loss has risen from %.4g to %.4g: %s",
 			    w->epoch + 1, o->view->engine->conf->num_epochs, l->start, loss,
 			    advice);
-	} else if (loss > MOVED * chance) {
+	} else if (chance > 0 && loss > MOVED * chance) {
 		advise(o, l->most > 2 * l->start, advice, sizeof advice);
 		mu_log_warn("epoch %zu of %ld: nothing is learnt: the loss is %.4g, and that of "
-			    "chance is %.4g, the log of %zu classes: %s",
-			    w->epoch + 1, o->view->engine->conf->num_epochs, loss, chance,
-			    o->view->engine->train->classes, advice);
+			    "chance is %.4g, %s: %s",
+			    w->epoch + 1, o->view->engine->conf->num_epochs, loss, chance, source,
+			    advice);
 	}
 }
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --lr-schedule plateau: the learning rate is multiplied by --lr-factor after every validation
- * whose perplexity is not lower than the lowest so far by --plateau-improvement. (MXNet's
- * example/model-parallel-lstm, where both are fixed: 0.5 and 1.) All workers see the same
- * validations, and set the same rate.
+ * that is not better than the best so far by --plateau-improvement; by perplexity, or what the loss
+ * has in its place. (MXNet's example/model-parallel-lstm, where both are fixed: 0.5 and 1.) All
+ * workers see the same validations, and set the same rate.
  */
 #include "observers.h"
-
-#include <math.h>
 
 #include <muster/base.h>
 #include <muster/notice.h>
@@ -15,7 +13,7 @@
 #include "checkpoint/checkpoint.h"
 
 struct plateau {
-	double best; /* the lowest perplexity */
+	double best; /* the lowest perplexity, or what the loss has */
 	double rate; /* factor of the learning rate; 0: no validation yet */
 };
 
@@ -48,7 +46,8 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		       const struct mu_metrics *m)
 {
 	const struct conf_schedule *s = &o->view->engine->conf->schedule;
-	const double perplexity = exp(m->cross_entropy / m->predictions);
+	const struct mu_metric *metric = o->view->metrics->plateau;
+	const double value = metric->value(m);
 	struct plateau *p = o->state;
 
 	(void)epoch;
@@ -56,19 +55,20 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		return;
 	if (p->rate == 0) { /* the first validation */
 		p->rate = 1;
-		p->best = perplexity;
+		p->best = value;
 		return;
 	}
-	if (!(perplexity <= p->best - s->improvement)) {
+	if (!(metric->better * value >= metric->better * p->best + s->improvement)) {
 		p->rate *= s->factor;
 		mu_kv_set_rate(o->view->engine->kv, p->rate);
 		if (mu_report_is_worker_0(o))
-			mu_log_info("perplexity %f is not %g below %f: learning rate %g from now "
-				    "on",
-				    perplexity, s->improvement, p->best, o->view->lr * p->rate);
+			mu_log_info("%s %f is not %g %s %f: learning rate %g from now on",
+				    metric->name, value, s->improvement,
+				    metric->better > 0 ? "above" : "below", p->best,
+				    o->view->lr * p->rate);
 	}
-	if (perplexity < p->best)
-		p->best = perplexity;
+	if (metric->better * value > metric->better * p->best)
+		p->best = value;
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)

@@ -74,11 +74,12 @@ static void put_time(char *text, size_t nbytes, double seconds)
 }
 
 /* " loss 0.25", the mean over the epoch so far; "" where another rank of the team has it. */
-static void put_loss(const struct mu_metrics *m, char *text, size_t nbytes)
+static void put_loss(const struct report_observer *o, const struct mu_metrics *m, char *text,
+		     size_t nbytes)
 {
 	text[0] = '\0';
-	if (m->predictions > 0)
-		snprintf(text, nbytes, " loss %.4g", m->cross_entropy / m->predictions);
+	if (m->counted > 0)
+		snprintf(text, nbytes, " loss %.4g", o->view->metrics->mean->value(m));
 }
 
 static void show(struct report_observer *o, double now)
@@ -97,7 +98,7 @@ static void show(struct report_observer *o, double now)
 	if (done == 0 || seconds <= 0)
 		return;
 	put_time(eta, sizeof eta, left * seconds / done);
-	put_loss(&s->metrics, loss, sizeof loss);
+	put_loss(o, &s->metrics, loss, sizeof loss);
 	snprintf(line, sizeof line, "epoch %zu/%ld %.0f%% %.0f/s eta %s%s lr %.3g data %.0f%%",
 		 s->epoch + 1, e->conf->num_epochs, 100 * (double)s->done / steps,
 		 done / seconds * (double)o->view->examples / steps, eta, loss, mu_kv_lr(e->kv),

@@ -6,19 +6,17 @@
 
 #include <muster/base.h>
 
-enum mu_status mu_train_best_open(struct train_best *b, const struct mu_engine *e,
-				  const struct checkpoint_best *from)
+void mu_train_best_open(struct train_best *b, const struct mu_engine *e,
+			const struct engine_metrics *metrics, const struct checkpoint_best *from)
 {
-	enum mu_status st = MU_OK;
 	const bool tells = e->topology->role == MU_ROLE_WORKER && e->topology->index == 0;
 
-	*b = (struct train_best){.conf = e->conf, .worker_0 = tells};
-	MU_TRY(mu_engine_metrics_best(&b->metric, e->conf));
+	*b = (struct train_best){.conf = e->conf, .metric = metrics->best, .worker_0 = tells};
 	b->state.pending = from->pending;
 	snprintf(b->state.metric, sizeof b->state.metric, "%s",
 		 b->metric ? b->metric->name : "none");
 	if (!b->metric)
-		goto out;
+		return;
 	if (from->epoch == 0 || strcmp(from->metric, b->metric->name) == 0)
 		b->state = *from;
 	else if (tells)
@@ -26,8 +24,6 @@ enum mu_status mu_train_best_open(struct train_best *b, const struct mu_engine *
 			    from->metric, b->metric->name);
 	snprintf(b->state.metric, sizeof b->state.metric, "%s", b->metric->name);
 	b->state.pending = from->pending;
-out:
-	return st;
 }
 
 bool mu_train_best_update(struct train_best *b, size_t epochs, const struct mu_metrics *m)
@@ -38,7 +34,8 @@ bool mu_train_best_update(struct train_best *b, size_t epochs, const struct mu_m
 	s->pending = s->improved = false;
 	if (!b->metric)
 		return false;
-	s->improved = s->epoch == 0 || (b->metric->loss ? value < s->value : value > s->value);
+	s->improved = s->epoch == 0 ||
+		      (b->metric->better > 0 ? value > s->value : value < s->value);
 	if (!s->improved) {
 		s->since++;
 		return false;

@@ -14,8 +14,8 @@ struct train_best {
 };
 
 /* from: of the checkpoint that the run resumes from. */
-enum mu_status mu_train_best_open(struct train_best *b, const struct mu_engine *e,
-				  const struct checkpoint_best *from);
+void mu_train_best_open(struct train_best *b, const struct mu_engine *e,
+			const struct engine_metrics *metrics, const struct checkpoint_best *from);
 /* A validation after this many epochs: is it the best? */
 bool mu_train_best_update(struct train_best *b, size_t epochs, const struct mu_metrics *m);
 /* A line of the log if the last validation was the best. */

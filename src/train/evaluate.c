@@ -2,8 +2,6 @@
 /* Validation, and code that it shares with training. */
 #include "evaluate.h"
 
-#include <math.h>
-
 #include <muster/base.h>
 
 #include "engine/comm_thread.h"
@@ -51,7 +49,7 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 	mu_train_report_bad(e, data, "validation");
 	MU_TRY(mu_engine_metrics_reduce(m, e->topology->peers));
 	MU_TRY(mu_train_check_samples(m, "validation"));
-	if (!isfinite(m->cross_entropy))
+	if (!mu_metrics_are_finite(m))
 		MU_FAIL(MU_ERR_NUMERIC,
 			"validation: the loss is not finite%s",
 			e->conf->evaluate ? ": the weights, or the data, have numbers that are not"

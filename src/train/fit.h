@@ -30,6 +30,7 @@ struct train_fit {
 	const struct checkpoint_position *from;     /* what the run resumes from; {0}: nothing */
 	struct checkpoint_rollback *back;
 	struct train_best *best;
+	const struct mu_metric *target; /* of --target-accuracy; NULL: none */
 
 	size_t epoch, step;              /* the current ones */
 	size_t count;                    /* good samples of the current step */

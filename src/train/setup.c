@@ -247,6 +247,7 @@ static enum mu_status setup_worker(struct train_run *run)
 		goto out;
 	if (!run->engine.net)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
+	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v));
 	MU_TRY(mu_engine_model_plan(&run->engine));
 	MU_TRY(mu_train_batch_open(&run->batches));
 	MU_TRY(mu_train_multipliers_apply(v, run->engine.plan, &run->slices));
@@ -418,7 +419,6 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->view.engine = &run->engine;
 	run->view.metrics = &run->metrics;
 	MU_TRY(mu_agree(mu_engine_team_open(&run->engine), t->world));
-	MU_TRY(mu_agree(mu_engine_metrics_choose(&run->metrics, run->conf), t->world));
 	MU_TRY(mu_agree(place(run), t->world));
 	MU_TRY(open_conv_table(run));
 	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
@@ -439,8 +439,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_comm_link(t->world, &run->view.link));
 	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
 	run->view.slices = run->slices;
-	MU_TRY(mu_agree(mu_train_best_open(&run->best, &run->engine, &run->resume->at.best),
-			t->world));
+	mu_train_best_open(&run->best, &run->engine, &run->metrics, &run->resume->at.best);
 	run->view.from = &run->resume->at;
 	run->view.best = &run->best.state;
 	run->view.saved = run->back->path;

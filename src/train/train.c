@@ -57,9 +57,8 @@ out:
 static enum mu_status check_values(const struct conf *v, struct engine_device_list *list)
 {
 	enum mu_status st = MU_OK;
-	struct engine_metrics metrics;
 
-	MU_TRY(mu_engine_metrics_choose(&metrics, v));
+	MU_TRY(mu_engine_metrics_check(v));
 	MU_TRY(mu_train_multipliers_check(v));
 	MU_TRY(mu_report_metrics_file_check(v));
 	MU_TRY(mu_report_events_check(v));

@@ -49,7 +49,8 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = f->engine->topology;
-	double target = f->engine->conf->target_accuracy;
+	const struct mu_metric *metric = f->target;
+	const double target = f->engine->conf->target_accuracy;
 	struct mu_metrics m;
 
 	MU_TRY(evaluate(f, &m));
@@ -61,7 +62,7 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	f->unvalidated = false;
 	mu_report_validation(f->observers, f->epoch, 0, &m);
 	mu_train_best_report(f->best);
-	*ends = target > 0 && m.correct / m.predictions >= target;
+	*ends = metric && metric->value(&m) >= target;
 	if (*ends && t->index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
 	*ends = *ends || mu_train_best_stops(f->best);

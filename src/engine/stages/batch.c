@@ -135,16 +135,15 @@ enum mu_status mu_engine_staged_keep(struct mu_engine *e, size_t k)
 	struct engine_staged *s = e->split;
 	struct mu_plan *plan = mu_engine_staged_plan_of(s, s->stages.n - 1, k);
 	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
-	const struct mu_batch *batch = mu_plan_batch(plan);
-	const size_t n = mu_shape_n(shape) / shape->dims[0];
+	const size_t n = mu_shape_n(shape) / shape->dims[0], targets = mu_plan_targets(plan);
 	const float *p;
 
-	s->losses[k] = batch->loss;
+	s->losses[k] = mu_plan_batch(plan)->loss;
 	s->measured[k] = (struct mu_metrics){.samples = 0};
-	mu_metrics_measure(&s->measured[k], batch, n / shape->dims[1], (size_t)e->conf->top_k);
+	mu_plan_metrics(plan, (size_t)e->conf->top_k, &s->measured[k]);
 	if (s->predictions)
-		memcpy(s->predictions + first_of(s, k) * n / shape->dims[1], batch->predictions,
-		       samples_of(s, k) * n / shape->dims[1] * sizeof *s->predictions);
+		memcpy(s->predictions + first_of(s, k) * targets, mu_plan_batch(plan)->predictions,
+		       samples_of(s, k) * targets * sizeof *s->predictions);
 	if (s->phase == MU_PHASE_TRAIN || !s->probabilities)
 		goto out;
 	MU_TRY((p = mu_plan_probabilities(plan)) ? MU_OK : MU_ERR_MEMORY);

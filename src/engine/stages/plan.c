@@ -280,8 +280,7 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	struct engine_staged *s = e->split;
-	const size_t labels = mu_net_labels(e->net),
-		     classes = mu_plan_probabilities_shape(e->plan)->dims[1];
+	const struct mu_shape *shape = mu_plan_probabilities_shape(e->plan);
 
 	MU_TRY(for_all_slots(e, allocate));
 	MU_TRY(MU_ALLOC(s->losses, s->n_micro, "losses"));
@@ -289,14 +288,15 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 	if (s->steps > 0)
 		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
 	if (e->conf->predict && e->network->reads_sequences)
-		MU_TRY(MU_ALLOC(s->predictions, s->n_micro * s->micro * labels,
+		MU_TRY(MU_ALLOC(s->predictions, s->n_micro * s->micro * mu_net_labels(e->net),
 				"predictions of a batch"));
 	if (s->n_micro == 1)
 		goto out;
 	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));
 	if (s->steps > 0)
 		goto out;
-	MU_TRY(MU_ALLOC(s->probabilities, s->n_micro * s->micro * classes * labels,
+	MU_TRY(MU_ALLOC(s->probabilities,
+			s->n_micro * s->micro * (mu_shape_n(shape) / shape->dims[0]),
 			"probabilities of a batch"));
 out:
 	return st;

@@ -43,11 +43,9 @@ out:
 void mu_engine_staged_predictions(const struct mu_engine *e, struct mu_prediction *out)
 {
 	const struct engine_staged *s = e->split;
-	const struct mu_shape *shape = mu_plan_probabilities_shape(
-		mu_engine_staged_plan_of(s, s->stages.n - 1, 0));
+	const struct mu_plan *last = mu_engine_staged_plan_of(s, s->stages.n - 1, 0);
 
-	memcpy(out, s->predictions,
-	       s->total * (mu_shape_n(shape) / shape->dims[0] / shape->dims[1]) * sizeof *out);
+	memcpy(out, s->predictions, s->total * mu_plan_targets(last) * sizeof *out);
 }
 
 enum mu_status mu_engine_staged_overflowed(const struct mu_engine *e, bool *overflowed)

@@ -282,12 +282,16 @@ void mu_net_ignore_label(struct mu_net *net, float label)
 	net->ignore_label = label;
 }
 
+const struct mu_loss *mu_net_loss(const struct mu_net *net)
+{
+	return net->layers[net->n_layers - 1].kind->loss;
+}
+
 size_t mu_net_labels(const struct mu_net *net)
 {
 	const struct net_layer *last = &net->layers[net->n_layers - 1];
-	const struct mu_shape *s = &net->tensors[last->inputs[0]].shape;
 
-	return s->ndims == 4 ? s->dims[2] * s->dims[3] : 1;
+	return mu_net_loss(net)->targets(&net->tensors[last->outputs[0]].shape);
 }
 
 int mu_net_input(struct mu_net *net)
@@ -341,9 +345,8 @@ static enum mu_status check_complete(const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
 
-	if (net->n_layers == 0 ||
-	    !mu_layer_has(net->layers[net->n_layers - 1].kind, MU_LAYER_IS_LOSS))
-		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be softmax",
+	if (net->n_layers == 0 || !mu_net_loss(net))
+		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be a loss, such as softmax",
 			net->config.network);
 	MU_TRY(check_names(net));
 	for (int t = 0; t < net->n_tensors - 1; t++)
@@ -364,9 +367,9 @@ enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *net
 	struct mu_net *net = NULL;
 
 	*out = NULL;
-	if (config->classes < 2)
-		MU_FAIL(MU_ERR_USAGE, "network %s: %zu classes; at least 2 are needed",
-			network->name, config->classes);
+	if (config->classes == 0)
+		MU_FAIL(MU_ERR_USAGE, "network %s: the number of classes is not set",
+			network->name);
 	if (config->num_layers != 0 && !network->has_depths)
 		MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s comes in one depth",
 			config->num_layers, network->name);

@@ -7,6 +7,8 @@
 #ifndef NET_LAYERS_LAYER_H
 #define NET_LAYERS_LAYER_H
 
+#include <muster/metrics.h>
+
 #include "net/graph/graph.h"
 
 /* What plans may do with a layer. A trait that is not set is right, but costs memory or time. */
@@ -27,7 +29,7 @@ enum mu_layer_trait {
 	MU_LAYER_IS_PASSAGE = 1 << 11,      /* the outputs are the input, in the same memory */
 	MU_LAYER_IS_RESHAPE = 1 << 12,      /* the output is the input, in another shape */
 	MU_LAYER_READS_ANY_SHAPE = 1 << 13, /* needs no reshape before it */
-	MU_LAYER_IS_LOSS = 1 << 14,        /* the last layer; nobody has a gradient of its output */
+	MU_LAYER_WORKS_OVER = 1 << 14,     /* its output may take the place of a large input */
 	MU_LAYER_HAS_ALGORITHMS = 1 << 15, /* enum mu_convolution_algorithm */
 	/* mu_net_tie: its first parameter is a table; it may have such a table as its weight. */
 	MU_LAYER_HAS_TABLE = 1 << 16,
@@ -68,6 +70,9 @@ struct mu_layer_kind {
 	size_t (*past)(const struct mu_op *op, size_t most);
 	/* Does it commute with activations, as a maximum does? NULL: no. */
 	bool (*commutes)(const void *attr);
+	/* Of a loss, the last layer, of whose output nobody has a gradient: muster/metrics.h. NULL:
+	 * it is none. */
+	const struct mu_loss *loss;
 };
 
 static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_trait trait)
@@ -84,6 +89,7 @@ static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_
 const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op);
 bool mu_layer_is_stepwise(const struct mu_layer_kind *kind, const void *attr);
 bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait);
+const struct mu_loss *mu_op_loss(const struct mu_op *op); /* NULL: it is none */
 
 /* ---- graph/build.c: errors of the layer that is being added ---- */
 

@@ -1,22 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax cross-entropy. */
+/* Softmax cross-entropy: the layer, its loss and metrics. MXNet's names and definitions. */
 #include "layer.h"
+
+#include <math.h>
+
+enum { CORRECT, TOP_K, CROSS_ENTROPY };
 
 static int shape(struct net_draft *d)
 {
 	const size_t classes = d->net->config.classes;
 	char form[96];
 
+	if (classes < 2)
+		return mu_layer_fail(d->net, "needs at least 2 classes, not %zu", classes);
 	snprintf(form, sizeof form, "(n, %zu) or (n, %zu, h, w)", classes, classes);
 	if ((d->in->ndims != 2 && d->in->ndims != 4) || d->in->dims[1] != classes)
 		return mu_layer_needs(d->net, form, d->in);
 	return 0;
 }
 
+/* ---- loss ---- */
+
+static size_t targets(const struct mu_shape *output)
+{
+	return output->ndims == 4 ? output->dims[2] * output->dims[3] : 1;
+}
+
+static double chance(size_t outputs, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "the log of %zu classes", outputs);
+	return log((double)outputs);
+}
+
+static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
+{
+	const struct mu_batch *b = r->batch;
+
+	for (size_t i = 0; i < b->count * r->targets; i++) {
+		const struct mu_prediction *p = &b->predictions[i];
+
+		if (b->use_ignore && b->labels[i] == b->ignore_label)
+			continue;
+		m->sums[CORRECT] += p->place == 0;
+		m->sums[TOP_K] += p->place < r->k;
+		m->sums[CROSS_ENTROPY] += (double)p->cross_entropy;
+	}
+}
+
+static double mean(const struct mu_metrics *m, int sum)
+{
+	return m->counted > 0 ? m->sums[sum] / m->counted : 0;
+}
+
+static double accuracy(const struct mu_metrics *m)
+{
+	return mean(m, CORRECT);
+}
+
+static double top_k(const struct mu_metrics *m)
+{
+	return mean(m, TOP_K);
+}
+
+static double cross_entropy(const struct mu_metrics *m)
+{
+	return mean(m, CROSS_ENTROPY);
+}
+
+static double perplexity(const struct mu_metrics *m)
+{
+	return exp(cross_entropy(m));
+}
+
+/* NLL in MXNet's examples of language models: of whole sequences, not of words. */
+static double sentence_nll(const struct mu_metrics *m)
+{
+	return m->samples > 0 ? m->sums[CROSS_ENTROPY] / m->samples : 0;
+}
+
+static const struct mu_metric metrics[] = {
+	{.name = "accuracy", .printed = "accuracy", .column = "acc", .better = 1,
+	 .use = MU_METRIC_ALWAYS | MU_METRIC_BEST, .value = accuracy},
+	{.name = "top-k", .printed = "top_k_accuracy_", .better = 1, .takes_k = true,
+	 .value = top_k},
+	{.name = "ce", .other = "cross-entropy", .printed = "cross-entropy", .better = -1,
+	 .use = MU_METRIC_IS_LOSS | MU_METRIC_ALWAYS | MU_METRIC_CHOSEN, .value = cross_entropy},
+	{.name = "nll", .other = "nll_loss", .printed = "nll-loss", .better = -1,
+	 .use = MU_METRIC_CHOSEN, .value = cross_entropy},
+	{.name = "perplexity", .printed = "perplexity", .column = "perpl", .better = -1,
+	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_SEQUENCES | MU_METRIC_OF_TEXTS |
+		MU_METRIC_BEST_OF_SEQUENCES | MU_METRIC_OF_PLATEAU,
+	 .value = perplexity},
+	{.name = "sentence-nll", .printed = "sentence-nll", .column = "nll", .better = -1,
+	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TEXTS, .value = sentence_nll},
+	{.name = NULL},
+};
+
+static const struct mu_loss loss = {
+	.name = "softmax",
+	.help = "softmax cross-entropy",
+	.output = MU_OUTPUT_PROBABILITIES,
+	.mean = MU_MEAN_OF_COUNTED,
+	.sums = {"correct", "top_k", "cross_entropy"},
+	.again = "log_loss",
+	.targets = targets,
+	.chance = chance,
+	.measure = measure,
+	.metrics = metrics,
+};
+
+/* ---- layer ---- */
+
 const struct mu_layer_kind mu_layer_softmax = {
 	.op = MU_OP_SOFTMAX,
-	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_IS_LOSS,
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_WORKS_OVER,
 	.shape = shape,
+	.loss = &loss,
 };
 
 void mu_net_softmax(struct mu_net *net, int in, const char *name)

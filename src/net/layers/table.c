@@ -22,3 +22,8 @@ bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait)
 {
 	return mu_layer_has(kinds[op->kind], trait);
 }
+
+const struct mu_loss *mu_op_loss(const struct mu_op *op)
+{
+	return kinds[op->kind]->loss;
+}

@@ -137,7 +137,7 @@ static void share_gradients(struct layout *m, const struct mu_op *op)
 /* Of an output. Nobody has a gradient of the predictions. */
 static size_t gradient_bytes(const struct mu_op *op, int o)
 {
-	return mu_op_has(op, MU_LAYER_IS_LOSS) ? 0 : op->outputs[o]->nbytes;
+	return mu_op_loss(op) ? 0 : op->outputs[o]->nbytes;
 }
 
 static void assign_buffers(struct layout *m)
@@ -160,7 +160,7 @@ static void assign_buffers(struct layout *m)
 			size_t t = tensor_number(plan, op->outputs[o]);
 			bool alias_grad =
 				op->fusion.in_place && mu_op_has(op, MU_LAYER_IS_ACTIVATION);
-			bool over = op->fusion.in_place && mu_op_has(op, MU_LAYER_IS_LOSS);
+			bool over = op->fusion.in_place && mu_op_has(op, MU_LAYER_WORKS_OVER);
 
 			m->data[t] = op->fusion.in_place ? m->data[in]
 							 : add_buffer(m, op->outputs[o]->nbytes);

@@ -22,15 +22,11 @@ static const struct mu_tensor *input_of(const struct mu_plan *plan)
 	return &plan->tensors[0];
 }
 
-/* Predictions per sample, each with a label; 0 for a part without the softmax. */
-static size_t n_labels(const struct mu_plan *plan)
+size_t mu_plan_targets(const struct mu_plan *plan)
 {
-	const struct mu_shape *shape;
+	const struct mu_op *last = &plan->ops[plan->n_ops - 1];
 
-	if (!mu_plan_has_end(plan))
-		return 0;
-	shape = mu_plan_probabilities_shape(plan);
-	return mu_shape_n(shape) / shape->dims[0] / shape->dims[1];
+	return mu_plan_has_end(plan) ? mu_op_loss(last)->targets(&last->outputs[0]->shape) : 0;
 }
 
 /* Both kinds of samples lie next to draws and labels, so that one copy is enough. */
@@ -45,7 +41,8 @@ enum mu_status mu_plan_feed_open(struct mu_plan *plan)
 	if (mu_plan_reads(plan, input_of(plan)))
 		f->draws_at = mu_pad(n / sizeof(float) + 1) * sizeof(float);
 	f->labels_at = f->draws_at + mu_pad(1 + plan->batch_size) * sizeof(uint32_t);
-	f->samples_at = f->labels_at + mu_pad(plan->batch_size * n_labels(plan)) * sizeof(float);
+	f->samples_at = f->labels_at +
+			mu_pad(plan->batch_size * mu_plan_targets(plan)) * sizeof(float);
 	f->nbytes = f->samples_at;
 	if (mu_plan_reads(plan, input_of(plan)))
 		f->nbytes += n * sizeof(float);
@@ -88,7 +85,7 @@ enum mu_status mu_plan_send(struct mu_plan *plan, const struct mu_batch *batch,
 {
 	enum mu_status st = MU_OK;
 	struct plan_feed *f = &plan->feed;
-	const size_t labels = batch->count * n_labels(plan);
+	const size_t labels = batch->count * mu_plan_targets(plan);
 	uint32_t *draws;
 
 	if (!f->memory.host)

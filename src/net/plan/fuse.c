@@ -88,7 +88,7 @@ static bool writes_gradient(const struct mu_op *op)
 static void join(struct mu_plan *plan, struct mu_op *op)
 {
 	struct mu_op *before = producer(plan, op->inputs[0]);
-	const bool loss = mu_op_has(op, MU_LAYER_IS_LOSS);
+	const bool over = mu_op_has(op, MU_LAYER_WORKS_OVER);
 
 	if (before && mu_op_has(op, MU_LAYER_WANTS_SUMS))
 		before->fusion.feeds_norm = true;
@@ -104,10 +104,10 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 	}
 	/* A large vocabulary: neither its predictions nor their gradient take memory of their own.
 	 * Another part of the net may want them at any time. */
-	if (loss && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
+	if (over && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
 		op->fusion.in_place = !plan->part && before && !before->fusion.in_place &&
 				      !before->fusion.shared_grads && !mu_plan_reads_output(before);
-	if (loss && op->fusion.in_place)
+	if (over && op->fusion.in_place)
 		before->fusion.feeds_loss = true;
 	if (!mu_op_has(op, MU_LAYER_IS_ADDITION))
 		return;

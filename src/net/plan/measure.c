@@ -38,7 +38,7 @@ static double bytes_of_gradients(const struct mu_op *op)
 		if (op->inputs[i]->needs_grad && !(op->fusion.shared_grads >> i & 1))
 			sum += bytes_of(&op->inputs[i], 1);
 	/* A loss starts with labels; a sum may have no work. */
-	if (!mu_op_has(op, MU_LAYER_IS_LOSS) && (sum > 0 || !mu_op_has(op, MU_LAYER_IS_ADDITION)))
+	if (!mu_op_loss(op) && (sum > 0 || !mu_op_has(op, MU_LAYER_IS_ADDITION)))
 		sum += bytes_of(op->outputs, op->n_outputs);
 	return sum;
 }

@@ -41,7 +41,7 @@ bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t)
 
 bool mu_plan_has_end(const struct mu_plan *plan)
 {
-	return mu_op_has(&plan->ops[plan->n_ops - 1], MU_LAYER_IS_LOSS);
+	return mu_op_loss(&plan->ops[plan->n_ops - 1]);
 }
 
 /* ---- creating a part ---- */

@@ -26,6 +26,19 @@ const float *mu_plan_probabilities(struct mu_plan *plan)
 	return plan->probabilities;
 }
 
+void mu_plan_metrics(struct mu_plan *plan, size_t k, struct mu_metrics *m)
+{
+	const struct mu_loss *loss = mu_op_loss(&plan->ops[plan->n_ops - 1]);
+	const struct mu_loss_results results = {
+		.batch = &plan->batch,
+		.targets = mu_plan_targets(plan),
+		.k = k,
+		.output = loss->reads_output ? mu_plan_probabilities(plan) : NULL,
+	};
+
+	mu_metrics_measure(m, loss, &results);
+}
+
 static bool all_finite(const float *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -35,6 +35,7 @@ struct prediction {
 	size_t step;
 	double samples, start, data_seconds;
 	/* The output. */
+	enum mu_loss_output output;
 	bool sequences;
 	size_t batch, classes, n; /* n: records */
 	size_t steps;             /* labels of a sample, at most */
@@ -90,10 +91,13 @@ static enum mu_status make_arrays(struct prediction *p)
 	MU_TRY(mu_array_file_set_text(file, "parameters",
 				      p->run->parameters));
 	MU_TRY(mu_array_file_set_text(file, "data", v->data_val ? v->data_val : v->data_dir));
-	MU_TRY(mu_array_file_define(file, p->sequences ? "log_probabilities" : "probabilities", 2,
-				    dims, &p->at_probabilities));
-	MU_TRY(mu_array_file_define(file, "labels", p->sequences ? 2 : 1, label_dims,
-				    &p->at_labels));
+	MU_TRY(mu_array_file_define(file,
+				    p->output == MU_OUTPUT_VALUES ? "values"
+				    : p->sequences		  ? "log_probabilities"
+								  : "probabilities",
+				    2, dims, &p->at_probabilities));
+	MU_TRY(mu_array_file_define(file, "labels", p->steps > 1 || p->sequences ? 2 : 1,
+				    label_dims, &p->at_labels));
 	st = mu_array_file_detach(file, &p->replace, &p->at_checksums);
 	file = NULL; /* whatever the answer */
 	MU_TRY(st);
@@ -119,7 +123,9 @@ static enum mu_status make_table(struct prediction *p)
 	MU_TRY(check_stream(p, p->stream != NULL));
 	p->table = (struct prediction_table){.stream = p->stream,
 					     .data = p->run->data,
+					     .output = p->output,
 					     .sequences = p->sequences,
+					     .targets = p->steps,
 					     .classes = p->classes,
 					     .top_k = top_k < p->classes ? top_k : p->classes};
 	if (p->run->parameters && mu_array_file_supported())
@@ -160,7 +166,7 @@ static enum mu_status write_line(struct prediction *p, size_t n, const float *la
 	if (p->sequences)
 		mu_prediction_table_sequence(&p->table, p->next, n, labels, row);
 	else
-		mu_prediction_table_line(&p->table, p->next, *labels, row);
+		mu_prediction_table_line(&p->table, p->next, labels, row);
 	MU_TRY(check_stream(p, !ferror(p->stream)));
 out:
 	return st;
@@ -245,7 +251,8 @@ static enum mu_status check_target(const struct conf *v)
 	enum mu_status st = MU_OK;
 	const char *const lists[] = {v->load, v->data_val, v->data_train};
 	struct mu_array_file *file = NULL;
-	bool found[2] = {true, true};
+	static const char *const outputs[] = {"probabilities", "log_probabilities", "values"};
+	bool holds = true;
 
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (lists[i] && mu_replace_is_among(v->predict, lists[i]))
@@ -255,11 +262,12 @@ static enum mu_status check_target(const struct conf *v)
 				v->predict);
 	if (mu_stem(v->predict, ".h5") > 0 && access(v->predict, F_OK) == 0 &&
 	    mu_array_file_open_checked(&file, v->predict) == MU_OK) {
-		MU_TRY(mu_array_file_has(file, "probabilities", &found[0]));
-		MU_TRY(mu_array_file_has(file, "log_probabilities", &found[1]));
+		holds = false;
+		for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !holds; i++)
+			MU_TRY(mu_array_file_has(file, outputs[i], &holds));
 	}
 	mu_trace_clear();
-	if (!found[0] && !found[1])
+	if (!holds)
 		MU_FAIL(MU_ERR_USAGE,
 			"--predict %s: the file is there already, and holds no predictions; "
 			"remove it, or give another name",
@@ -279,7 +287,9 @@ static enum mu_status open_prediction(struct prediction *p)
 		goto out;
 	p->batch = data->config.batch;
 	p->classes = mu_engine_classes(p->run->batches->engine);
-	p->sequences = p->run->batches->engine->network->reads_sequences;
+	p->output = mu_net_loss(p->run->batches->engine->net)->output;
+	p->sequences = p->run->batches->engine->network->reads_sequences &&
+		       p->output == MU_OUTPUT_PROBABILITIES;
 	p->steps = data->config.label_width;
 	p->values = p->sequences ? 2 * p->steps : p->classes;
 	p->n = data->n;
@@ -408,7 +418,8 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 			    m->samples, seconds, m->samples / seconds);
 		goto out;
 	}
-	MU_TRY(mu_engine_metrics_choose(&shown, p->conf));
+	MU_TRY(mu_engine_metrics_choose(&shown, mu_net_loss(p->run->batches->engine->net),
+					p->conf));
 	for (size_t i = 0; i < shown.n; i++) {
 		const size_t n = strlen(text);
 

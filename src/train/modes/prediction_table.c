@@ -2,7 +2,8 @@
 /*
  * --predict FILE.csv: a line for each record. With labels: id, label, predicted class and all
  * probabilities. Images without labels: the file, and the best --top-k classes (1) with their
- * probabilities. Classes are names where the checkpoint or the data have them, else numbers.
+ * probabilities. Classes are names where the checkpoint or the data have them, else numbers. If the
+ * loss has values for probabilities: id, targets, values.
  *
  * Of sequences: where it is, how many tokens it predicts, how many of them are the likeliest, the
  * sum and the mean of their log-probabilities (natural logarithms), and each token's number and
@@ -29,9 +30,30 @@ static void put_class(const struct prediction_table *t, size_t class, const char
 		fprintf(t->stream, "%s%zu", before, class);
 }
 
+static void begin_values(const struct prediction_table *t)
+{
+	fprintf(t->stream, "id");
+	for (size_t i = 0; i < t->targets && !t->data->unlabelled; i++)
+		fprintf(t->stream, ",target%zu", i);
+	for (size_t i = 0; i < t->classes; i++)
+		fprintf(t->stream, ",value%zu", i);
+}
+
+static void put_values(const struct prediction_table *t, size_t id, const float *targets,
+		       const float *row)
+{
+	fprintf(t->stream, "%zu", id);
+	for (size_t i = 0; i < t->targets && !t->data->unlabelled; i++)
+		fprintf(t->stream, ",%.9g", (double)targets[i]);
+	for (size_t i = 0; i < t->classes; i++)
+		fprintf(t->stream, ",%.9g", (double)row[i]);
+}
+
 void mu_prediction_table_begin(const struct prediction_table *t)
 {
-	if (t->sequences) {
+	if (t->output == MU_OUTPUT_VALUES) {
+		begin_values(t);
+	} else if (t->sequences) {
 		fprintf(t->stream, "id,record,tokens,correct,log_probability,"
 				   "mean_log_probability,labels,log_probabilities");
 	} else if (t->data->unlabelled) {
@@ -78,10 +100,14 @@ static void put_best(const struct prediction_table *t, size_t id, const float *r
 	}
 }
 
-void mu_prediction_table_line(const struct prediction_table *t, size_t id, float label,
+void mu_prediction_table_line(const struct prediction_table *t, size_t id, const float *labels,
 			      const float *row)
 {
-	if (t->data->unlabelled) {
+	const float label = *labels;
+
+	if (t->output == MU_OUTPUT_VALUES) {
+		put_values(t, id, labels, row);
+	} else if (t->data->unlabelled) {
 		put_best(t, id, row);
 	} else {
 		fprintf(t->stream, "%zu,", id);

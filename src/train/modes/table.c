@@ -63,6 +63,7 @@ static enum mu_status train(struct train_run *run)
 		.from = &run->resume->at,
 		.back = run->back,
 		.best = &run->best,
+		.target = run->metrics.target,
 	};
 
 	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));

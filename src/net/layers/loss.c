@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all losses share: which there are, their metrics by name, and their sums. */
+#include "layer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct mu_loss *mu_loss_at(size_t i)
+{
+	for (int op = 0; op < MU_OP_N; op++) {
+		const struct mu_loss *loss = mu_layer_kind((enum mu_op_kind)op)->loss;
+
+		if (loss && i-- == 0)
+			return loss;
+	}
+	return NULL;
+}
+
+/* ---- metrics ---- */
+
+const struct mu_metric *mu_metric_used(const struct mu_loss *loss, enum mu_metric_use use)
+{
+	for (const struct mu_metric *m = loss->metrics; m->name; m++)
+		if (m->use & use)
+			return m;
+	return NULL;
+}
+
+static bool has_name(const char *name, const char *word, size_t n)
+{
+	return name && strlen(name) == n && strncmp(name, word, n) == 0;
+}
+
+const struct mu_metric *mu_metric_named(const struct mu_loss *loss, const char *name, size_t n)
+{
+	for (const struct mu_metric *m = loss->metrics; m->name; m++)
+		if (has_name(m->name, name, n) || has_name(m->other, name, n))
+			return m;
+	return NULL;
+}
+
+static bool prints(const struct mu_metric *m, const char *printed)
+{
+	const size_t n = strlen(m->printed);
+
+	return m->takes_k ? strncmp(printed, m->printed, n) == 0 &&
+				    printed[n + strspn(printed + n, "0123456789")] == '\0'
+			  : strcmp(printed, m->printed) == 0;
+}
+
+const struct mu_metric *mu_metric_printed(const char *printed)
+{
+	const struct mu_loss *loss;
+
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
+		for (const struct mu_metric *m = loss->metrics; m->name; m++)
+			if (prints(m, printed))
+				return m;
+	return NULL;
+}
+
+/* ---- sums ---- */
+
+void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
+{
+	m->samples += more->samples;
+	m->counted += more->counted;
+	for (size_t i = 0; i < MU_LOSS_SUMS; i++)
+		m->sums[i] += more->sums[i];
+}
+
+struct mu_metrics mu_metrics_since(const struct mu_metrics *m, const struct mu_metrics *before)
+{
+	struct mu_metrics out = {.samples = m->samples - before->samples,
+				 .counted = m->counted - before->counted};
+
+	for (size_t i = 0; i < MU_LOSS_SUMS; i++)
+		out.sums[i] = m->sums[i] - before->sums[i];
+	return out;
+}
+
+bool mu_metrics_are_finite(const struct mu_metrics *m)
+{
+	for (size_t i = 0; i < MU_LOSS_SUMS; i++)
+		if (!isfinite(m->sums[i]))
+			return false;
+	return true;
+}
+
+static size_t count_targets(const struct mu_loss *loss, const struct mu_loss_results *r)
+{
+	const struct mu_batch *b = r->batch;
+	const size_t all = b->count * r->targets;
+	size_t ignored = 0;
+
+	if (loss->mean == MU_MEAN_OF_TARGETS || !b->use_ignore)
+		return all;
+	for (size_t i = 0; i < all; i++)
+		ignored += b->labels[i] == b->ignore_label;
+	return all - ignored;
+}
+
+void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
+			const struct mu_loss_results *r)
+{
+	m->samples += (double)r->batch->count;
+	m->counted += (double)count_targets(loss, r);
+	loss->measure(m, r);
+}
+
+/* ---- sums in checkpoints ---- */
+
+void mu_metrics_print(const struct mu_metrics *m, const struct mu_loss *loss, char *text,
+		      size_t nbytes)
+{
+	size_t n = 0, i;
+
+	snprintf(text, nbytes, "samples %.17g predictions %.17g", m->samples, m->counted);
+	for (i = 0; loss->sums[i]; i++) {
+		n = strlen(text);
+		snprintf(text + n, nbytes - n, " %s %.17g", loss->sums[i], m->sums[i]);
+	}
+	n = strlen(text);
+	if (loss->again)
+		snprintf(text + n, nbytes - n, " %s %.17g", loss->again, m->sums[i - 1]);
+}
+
+bool mu_metrics_scan(struct mu_metrics *m, const struct mu_loss *loss, const char *text)
+{
+	int n = 0;
+
+	*m = (struct mu_metrics){0};
+	if (sscanf(text, "samples %lf predictions %lf%n", &m->samples, &m->counted, &n) != 2)
+		return false;
+	for (size_t i = 0; loss->sums[i]; i++) {
+		const size_t length = strlen(loss->sums[i]);
+
+		text += n;
+		text += strspn(text, " ");
+		if (strncmp(text, loss->sums[i], length) != 0 ||
+		    sscanf(text + length, " %lf%n", &m->sums[i], &n) != 1)
+			return false;
+		text += length;
+	}
+	return true;
+}
