@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/metrics.h>
 #include <muster/storage.h>
 
 #include "page.h"
@@ -16,11 +17,13 @@ struct report {
 	FILE *out;
 };
 
-/* The last value of a cell, and the best: the highest of accuracies, the lowest of the others. */
+/* The last value of a cell, and the best: as the metric's row says, else the lowest. */
 static bool last_and_best(const struct log_table *table, const char *metric, size_t cell,
 			  double *last, double *best)
 {
-	const bool highest = strstr(metric, "accuracy") || strstr(metric, "top");
+	const struct mu_metric *row = mu_metric_printed(metric);
+	const bool highest = row ? row->better > 0
+				 : strstr(metric, "accuracy") || strstr(metric, "top");
 	bool found = false;
 	double v;
 
@@ -255,6 +258,7 @@ static enum mu_status put_metric(const struct report *r, size_t metric)
 	double *values = NULL, *at;
 	char(*names)[128] = NULL, title[LOG_NAME_BYTES + 64];
 	size_t room = 0;
+	const struct mu_metric *row;
 
 	for (size_t t = 0; t < n; t++)
 		room += 4 * r->set->tables[t].n;
@@ -279,7 +283,9 @@ static enum mu_status put_metric(const struct report *r, size_t metric)
 		}
 		at += 2 * table->n;
 	}
-	snprintf(title, sizeof title, "%s (training dashed)", r->set->metrics.names[metric]);
+	row = mu_metric_printed(r->set->metrics.names[metric]);
+	snprintf(title, sizeof title, "%s%s%s (training dashed)", r->set->metrics.names[metric],
+		 row && row->unit ? ", " : "", row && row->unit ? row->unit : "");
 	page_chart(r->out, title, "epoch", lines, 2 * n, false);
 out:
 	mu_free(lines);

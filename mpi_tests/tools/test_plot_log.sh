@@ -68,6 +68,13 @@ has 'Epoch[2] Validation-accuracy=0.6'
 has '<p>Trained to its last epoch.</p>'
 grep -q 'Settings that differ' page.html && fail "settings of a log without settings"
 
+part "metrics by their rows"
+for metric in 'accuracy 0.6' 'top_k_accuracy_5 0.6' 'nll-loss 0.4' 'another 0.4'; do
+	sed -e '/cross-entropy/d' -e "s/-accuracy/-${metric% *}/" one.log >other.log
+	draws other.log --output page.html --metric-names "${metric% *}"
+	has "<b>${metric#* }</b><span class=\"soft\">validation ${metric% *}, best</span>"
+done
+
 part "runs that ended before, compared"
 sed -e '/^trained/,$d' -e 's/lenet, title=<b>/mlp, lr=1/' run.log >killed.log
 { cat killed.log && echo "SIGINT (Ctrl-C) came to worker 0: training ends after epoch 3, saved"; } >halted.log
