@@ -8,7 +8,8 @@
 
 struct reader {
 	struct log_table *table;
-	const struct log_metrics *metrics;
+	struct log_metrics *metrics; /* of these the first n_asked, others as they are met */
+	size_t n_asked;
 	struct notes *notes; /* NULL: none */
 	bool skip_bad;
 	size_t n_values, n_speed; /* lines of results and of speed */
@@ -143,11 +144,41 @@ out:
 	return st;
 }
 
+/* The number of a metric; one that was not asked for takes an empty place. n: there is none. */
+static size_t find_metric(struct log_metrics *m, const char *name)
+{
+	size_t i = 0;
+
+	while (i < m->n && *m->names[i] && strcmp(name, m->names[i]) != 0)
+		i++;
+	if (i < m->n && !*m->names[i] && strlen(name) < LOG_NAME_BYTES)
+		snprintf(m->names[i], LOG_NAME_BYTES, "%s", name);
+	return i < m->n && strcmp(name, m->names[i]) == 0 ? i : m->n;
+}
+
+/* Of a metric that was not asked for: what its values are matters only if it is shown. */
+static enum mu_status add_unasked(struct reader *r, const struct log_line *line, size_t cell)
+{
+	enum mu_status st = MU_OK;
+	struct log_row *row = NULL;
+	char *end;
+	const double v = strtod(line->value, &end);
+
+	if (r->skip_bad && (end == line->value || !isfinite(v)))
+		goto out;
+	MU_TRY(find_row(r->table, line->epoch, &row));
+	row->cells[cell].sum += end == line->value ? (double)NAN : v;
+	row->cells[cell].n++;
+out:
+	return st;
+}
+
 static enum mu_status add_line(void *context, const struct log_line *line)
 {
 	struct reader *r = context;
-	const struct log_metrics *m = r->metrics;
+	struct log_metrics *m = r->metrics;
 	enum mu_status st = MU_OK;
+	size_t i, cell;
 
 	if (r->notes)
 		MU_TRY(notes_add(r->notes, line));
@@ -159,12 +190,12 @@ static enum mu_status add_line(void *context, const struct log_line *line)
 		MU_TRY(add_value(r, line, 2 * m->n));
 		goto out;
 	}
-	for (size_t i = 0; i < m->n; i++)
-		if (strcmp(line->name, m->names[i]) == 0) {
-			MU_TRY(add_value(r, line, log_metrics_cell(i) - (line->kind == LOG_TRAIN)));
-			goto out;
-		}
-	add_other(r->table, line->name);
+	i = find_metric(m, line->name);
+	cell = log_metrics_cell(i) - (line->kind == LOG_TRAIN);
+	if (i >= r->n_asked)
+		add_other(r->table, line->name);
+	if (i < m->n)
+		MU_TRY((i < r->n_asked ? add_value : add_unasked)(r, line, cell));
 out:
 	return st;
 }
@@ -194,22 +225,101 @@ out:
 	return st;
 }
 
+/* ---- the usual metrics ---- */
+
+/* MU_ERR_FORMAT: a value of a metric that was not asked for is no finite number. */
+static enum mu_status check_finite(const struct log_set *set, size_t metric)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t t = 0; t < set->n; t++)
+		for (size_t i = 0; i < set->tables[t].n; i++) {
+			const struct log_row *row = &set->tables[t].rows[i];
+
+			if (!isfinite(row->cells[2 * metric].sum + row->cells[2 * metric + 1].sum))
+				MU_FAIL(MU_ERR_FORMAT,
+					"%s: the %s of epoch %ld is not finite: the training may "
+					"have diverged (a lower --lr may help); --skip-bad leaves "
+					"such values out",
+					log_path_shown(set->names[t]), set->metrics.names[metric],
+					row->epoch);
+		}
+out:
+	return st;
+}
+
+/* Metrics keep[0..n) become the first, time follows them. Does the row have a value of these? */
+static bool keep_cells(struct log_row *row, const size_t *keep, size_t n)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < n; k++) {
+		row->cells[2 * k] = row->cells[2 * keep[k]];
+		row->cells[2 * k + 1] = row->cells[2 * keep[k] + 1];
+	}
+	row->cells[2 * n] = row->cells[2 * LOG_METRICS_MAX];
+	for (size_t c = 0; c <= 2 * n; c++)
+		any = any || row->cells[c].n > 0;
+	return any;
+}
+
+static void keep_metrics(struct log_set *set, const size_t *keep, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		memmove(set->metrics.names[k], set->metrics.names[keep[k]], LOG_NAME_BYTES);
+	set->metrics.n = n;
+	for (size_t t = 0; t < set->n; t++) {
+		struct log_table *table = &set->tables[t];
+		size_t rows = 0;
+
+		for (size_t i = 0; i < table->n; i++)
+			if (keep_cells(&table->rows[i], keep, n))
+				table->rows[rows++] = table->rows[i];
+		table->n = rows;
+	}
+}
+
+/* Of the first n_usual metrics those that the logs have; if they have none, all others. */
+static enum mu_status keep_usual(struct log_set *set, size_t n_usual)
+{
+	enum mu_status st = MU_OK;
+	size_t keep[LOG_METRICS_MAX], n = 0;
+
+	for (size_t i = 0; i < set->metrics.n; i++)
+		if (log_set_has(set, i) && (i < n_usual || n == 0 || keep[0] >= n_usual))
+			keep[n++] = i;
+	for (size_t k = 0; k < n; k++)
+		if (keep[k] >= n_usual)
+			MU_TRY(check_finite(set, keep[k]));
+	if (n == 0) /* the error names these */
+		for (; n < n_usual; n++)
+			keep[n] = n;
+	keep_metrics(set, keep, n);
+out:
+	return st;
+}
+
 /* ---- several logs ---- */
 
 enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n,
 			    const struct log_reading *how)
 {
 	enum mu_status st = MU_OK;
+	const size_t n_asked = set->metrics.n;
 	size_t good = 0;
 
+	if (how->usual)
+		set->metrics.n = LOG_METRICS_MAX;
 	MU_TRY(MU_ALLOC(set->tables, n, "tables"));
 	if (how->notes)
 		MU_TRY(MU_ALLOC(set->notes, n, "notes on logs"));
 	set->names = paths;
 	for (size_t i = 0; i < n; i++) {
 		struct log_table *table = &set->tables[how->average ? 0 : good];
-		struct reader r = {
-			.table = table, .metrics = &set->metrics, .skip_bad = how->skip_bad};
+		struct reader r = {.table = table,
+				   .metrics = &set->metrics,
+				   .n_asked = n_asked,
+				   .skip_bad = how->skip_bad};
 
 		if (how->notes && (good == 0 || !how->average))
 			r.notes = &set->notes[good];
@@ -228,6 +338,8 @@ enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n,
 	}
 	set->n = how->average ? 1 : good;
 	st = MU_OK;
+	if (how->usual)
+		MU_TRY(keep_usual(set, n_asked));
 out:
 	return st;
 }
@@ -242,18 +354,6 @@ void log_set_release(struct log_set *set)
 	mu_free(set->tables);
 	mu_free(set->notes);
 	*set = (struct log_set){.n = 0};
-}
-
-void log_set_drop_last(struct log_set *set)
-{
-	const size_t n = --set->metrics.n;
-
-	for (size_t t = 0; t < set->n; t++)
-		for (size_t i = 0; i < set->tables[t].n; i++) {
-			struct log_row *row = &set->tables[t].rows[i];
-
-			row->cells[2 * n] = row->cells[2 * (n + 1)]; /* time */
-		}
 }
 
 bool log_set_has(const struct log_set *set, size_t metric)

@@ -60,6 +60,9 @@ struct log_reading {
 	bool average;  /* the logs are those of one job's workers: one table, notes of the first */
 	bool skip_bad; /* leave out values that are not finite and a cut last line, and warn */
 	bool notes;
+	/* Nobody asked for the metrics: those of them that the logs have; if they have none, all
+	 * that they have. */
+	bool usual;
 };
 
 /*
@@ -71,8 +74,6 @@ struct log_reading {
 enum mu_status log_set_read(struct log_set *set, const char **paths, size_t n,
 			    const struct log_reading *how);
 void log_set_release(struct log_set *set);
-/* Forget the last metric. */
-void log_set_drop_last(struct log_set *set);
 /* Has any log a value of this metric? */
 bool log_set_has(const struct log_set *set, size_t metric);
 /* MU_ERR_FORMAT names a metric that no log has, and those that they have. */

@@ -183,6 +183,7 @@ int main(int argc, char **argv)
 			 "of several workers are averaged. Several logs: a column says which.\n",
 		.n_words = 1,
 		.many = true,
+		.noted = "metric-names",
 	};
 	bool done;
 
@@ -192,7 +193,8 @@ int main(int argc, char **argv)
 	MU_TRY(log_metrics_read(&set.metrics, values.metric_names));
 	MU_TRY(log_set_read(&set, command.words, command.n_words,
 			    &(struct log_reading){.average = values.average,
-						  .skip_bad = values.skip_bad}));
+						  .skip_bad = values.skip_bad,
+						  .usual = !command.is_noted}));
 	MU_TRY(log_set_check(&set));
 	MU_TRY(put(&set, values.format));
 out:

@@ -203,20 +203,18 @@ out:
 	return st;
 }
 
-/* Without --metric-names: those of the usual metrics that the logs have. */
 static enum mu_status read_curves(struct plot *p, const struct values *v, const char **paths,
 				  size_t n)
 {
 	enum mu_status st = MU_OK;
 	const struct log_reading how = {.average = v->average,
 					.skip_bad = v->skip_bad,
-					.notes = mu_stem(v->output, ".html")};
+					.notes = mu_stem(v->output, ".html"),
+					.usual = !v->metric_names};
 
 	MU_TRY(log_metrics_read(&p->set.metrics,
 				v->metric_names ? v->metric_names : "accuracy,cross-entropy"));
 	MU_TRY(log_set_read(&p->set, paths, n, &how));
-	if (!v->metric_names && log_set_has(&p->set, 0) && !log_set_has(&p->set, 1))
-		log_set_drop_last(&p->set);
 	MU_TRY(log_set_check(&p->set));
 out:
 	return st;

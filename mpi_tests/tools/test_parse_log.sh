@@ -136,6 +136,19 @@ sed 's/Train-accuracy=0.96.*/Train-accuracy=0.96x/' new.log >letters.log
 refuses 1 'letters.log:9: "0.96x" is not a number' letters.log
 refuses 1 'no log has values of the metric "perplexity"; others there: accuracy, cross-entropy' \
 	new.log --metric-names perplexity
+# Without a name: accuracy, or what a log has in its place, also out of standard input.
+sed -e '/cross-entropy/d' -e 's/-accuracy/-mse/' new.log >mse.log
+table mse.log --metric-names mse
+cp table.txt mse.txt
+table - <mse.log && cmp -s table.txt mse.txt || fail "metrics that are not accuracy are not found: $(cat table.txt)"
+sed 's/-accuracy/-mse/' new.log | sed 's/cross-entropy=.*/cross-entropy=inf/' >two.log
+refuses 1 'two.log: the cross-entropy of epoch 0 is not finite' two.log
+table two.log --skip-bad
+[ "$(head -n 1 table.txt)" = "$(head -n 1 mse.txt)" ] || fail "a metric without values: $(head -n 1 table.txt)"
+sed 's/cross-entropy=.*/cross-entropy=inf/' new.log >inf.log
+echo 'Epoch[7] Train-cross-entropy=1' >>inf.log
+table inf.log
+[ "$(grep -c '^|' table.txt)" = 4 ] || fail "an epoch without accuracy: $(cat table.txt)"
 refuses 2 'expected LOG\.\.\.' --format csv
 refuses 2 'metrics ".*": expected 1 to 8 names' new.log --metric-names a,,b
 refuses 2 'format.*markdown' new.log --format html

@@ -71,7 +71,7 @@ grep -q 'Settings that differ' page.html && fail "settings of a log without sett
 part "metrics by their rows"
 for metric in 'accuracy 0.6' 'top_k_accuracy_5 0.6' 'nll-loss 0.4' 'another 0.4'; do
 	sed -e '/cross-entropy/d' -e "s/-accuracy/-${metric% *}/" one.log >other.log
-	draws other.log --output page.html --metric-names "${metric% *}"
+	draws other.log --output page.html
 	has "<b>${metric#* }</b><span class=\"soft\">validation ${metric% *}, best</span>"
 done
 
