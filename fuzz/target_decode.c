@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JPEG and PNG images, and the orientation of the former. The first bytes choose the shape and the
- * augmentation, so that all sizes of windows are met. And libjpeg alone must come to the same
- * verdict and the same pixels as with our own decoder before it. The corpus: such bytes, then
- * images of mpi_tests/lib/image_files.c.
+ * augmentation, so that all sizes of windows are met; then all of the picture. The corpus: such
+ * bytes, then images of mpi_tests/lib/image_files.c.
  */
 #include "fuzz.h"
 
@@ -11,42 +10,23 @@
 
 enum { CHOICE = 4, SIDE_MAX = 64, PIXELS_MAX = 1 << 20 };
 
-static enum mu_status decode(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice,
-			     const uint8_t *data, size_t n, const struct mu_image_window *window,
-			     struct mu_image *image)
+/* All of the picture, so that all rows are read. */
+static void decode_all(struct mu_image_decoder *decoder, const uint8_t *data, size_t n,
+		       size_t shrink)
 {
-	size_t h, w;
-	enum mu_status st;
-
-	mu_image_decoder_choose(decoder, choice);
-	st = mu_image_begin(decoder, data, n, &h, &w);
-	if (st == MU_OK)
-		st = mu_image_decode(decoder, window, image);
-	mu_trace_clear();
-	return st;
-}
-
-/* All of the picture, so that both look at all rows. */
-static void compare(struct mu_image_decoder *decoder, const uint8_t *data, size_t n, size_t shrink)
-{
-	struct mu_image own = {0}, library = {0};
+	struct mu_image image = {0};
 	struct mu_image_window all = {.shrink = shrink};
-	enum mu_status st = mu_image_begin(decoder, data, n, &all.h, &all.w);
 
-	mu_trace_clear();
-	if (st != MU_OK || all.h * all.w > PIXELS_MAX)
-		return;
-	all.h = (all.h + shrink - 1) / shrink;
-	all.w = (all.w + shrink - 1) / shrink;
-	st = decode(decoder, MU_JPEG_LIBRARY, data, n, &all, &library);
-	if (decode(decoder, MU_JPEG_FASTEST, data, n, &all, &own) != st)
-		__builtin_trap();
-	for (size_t i = 0; st == MU_OK && i < all.h * all.w; i++) {
-		if ((own.pixels[i] ^ library.pixels[i]) & 0xffffff)
+	if (mu_image_begin(decoder, data, n, &all.h, &all.w) == MU_OK &&
+	    all.h * all.w <= PIXELS_MAX) {
+		all.h = (all.h + shrink - 1) / shrink;
+		all.w = (all.w + shrink - 1) / shrink;
+		if (mu_image_decode(decoder, &all, &image) == MU_OK &&
+		    (image.h < all.h || image.w < all.w))
 			__builtin_trap();
 	}
-	mu_image_release(&own);
-	mu_image_release(&library);
+	mu_trace_clear();
+	mu_image_release(&image);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -86,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if ((unsigned)mu_image_orientation(data + CHOICE, n - CHOICE) - 1 >= 8)
 		__builtin_trap();
 	if (worker.decoder)
-		compare(worker.decoder, data + CHOICE, n - CHOICE, (size_t)1 << (data[0] >> 6));
+		decode_all(worker.decoder, data + CHOICE, n - CHOICE, (size_t)1 << (data[0] >> 6));
 	mu_image_worker_release(&worker);
 	return 0;
 }

@@ -65,14 +65,6 @@ struct mu_image_decoder;
 
 enum mu_status mu_image_decoder_new(struct mu_image_decoder **out);
 void mu_image_decoder_free(struct mu_image_decoder *decoder);
-/*
- * Decoder for JPEG. MU_JPEG_FASTEST, the default: Muster's own for baseline files of common kinds,
- * libjpeg-turbo for all others and for damaged files. The pixels are the same. MU_JPEG_OWN, for
- * tests: files that Muster's own does not read are MU_ERR_UNSUPPORTED.
- */
-enum mu_jpeg_choice { MU_JPEG_FASTEST, MU_JPEG_LIBRARY, MU_JPEG_OWN };
-
-void mu_image_decoder_choose(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice);
 /* upright = false: from the next begin on ignore Exif's orientation. */
 void mu_image_decoder_upright(struct mu_image_decoder *decoder, bool upright);
 /* "libjpeg-turbo 2.1.5, libpng 1.6.39", or the names of missing libraries. */

@@ -43,7 +43,7 @@ function is_complete()
 {
 	return ("src/device/cpu/cpu" in parts) && ("src/device/cuda/cuda" in parts) && \
 	       ("src/kvstore/gpu/nccl" in parts) && ("src/storage/arrays/h5" in parts) && \
-	       ("src/image/jpeg/decode" in parts)
+	       ("src/image/jpeg" in parts)
 }
 
 function note_call(from, to, a, b)

@@ -58,14 +58,6 @@ void mu_image_decoder_upright(struct mu_image_decoder *decoder, bool upright)
 	decoder->as_stored = !upright;
 }
 
-void mu_image_decoder_choose(struct mu_image_decoder *decoder, enum mu_jpeg_choice choice)
-{
-	for (int i = 0; i < NUM_FORMATS; i++) {
-		if (formats[i]->choose)
-			formats[i]->choose(decoder->states[i], choice);
-	}
-}
-
 void mu_image_decoder_version(char *text, size_t nbytes)
 {
 	size_t used = 0;

@@ -15,7 +15,6 @@ struct mu_image_format {
 	/* NULL: this build lacks the library. */
 	enum mu_status (*open)(void **state);
 	void (*close)(void *state);
-	void (*choose)(void *state, enum mu_jpeg_choice choice); /* NULL: no choice */
 	enum mu_status (*begin)(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w);
 	unsigned (*traits)(void *state); /* after begin: mu_image_trait */
 	/* Set all members of image; its region may be any that contains the window. */

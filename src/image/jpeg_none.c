@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instead of jpeg/decode.c, without libjpeg-turbo. */
-#include "image/decode.h"
+/* Instead of image/jpeg.c, without libjpeg-turbo. */
+#include "decode.h"
 
 const struct mu_image_format mu_image_format_jpeg = {
 	.name = "JPEG",

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JPEG by libjpeg-turbo, restricted to what is needed: the inverse transform at 1/2, 1/4 or 1/8,
- * only for blocks that the window touches, and nothing below the window. Only the entropy decoder
- * must process everything before. libjpeg's errors jump back into try. libjpeg parses every header;
- * common kinds continue in the decoder of jpeg.h, and return here if in doubt. Small pictures of
- * one encoder have identical headers, which are then not parsed again.
+ * JPEG by libjpeg-turbo with its defaults (the "slow" integer transform, smooth upsampling of
+ * chroma), restricted to what is needed: the inverse transform at 1/2, 1/4 or 1/8, only for blocks
+ * that the window touches, and nothing below the window. Only the entropy decoder must process
+ * everything before. libjpeg's errors jump back into try.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -13,8 +12,7 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-#include "image/decode.h"
-#include "jpeg.h"
+#include "decode.h"
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
@@ -24,15 +22,6 @@ enum {
 	MARGIN = 2,
 	MAX_SCANS = 200, /* a progressive file has about 10; each costs a pass over the image */
 	ROWS = 8,        /* per call */
-	HEAD_MAX = 1024, /* bytes of a stored header; with Huffman tables it has about 620 */
-};
-
-/* The header that libjpeg parsed last, if it was for Muster's own decoder. The tables belong to
- * libjpeg. */
-struct head {
-	size_t n; /* bytes; 0: none */
-	uint8_t bytes[HEAD_MAX];
-	struct mu_jpeg_frame frame; /* without data */
 };
 
 struct jpeg {
@@ -47,10 +36,6 @@ struct jpeg {
 	struct mu_image_window window;
 	struct mu_image *image;
 	enum mu_status st; /* of errors outside libjpeg */
-	struct mu_jpeg *own;
-	enum mu_jpeg_choice choice;
-	struct head head;
-	bool unread; /* the picture has that header, and libjpeg has not parsed it */
 };
 
 static void leave(j_common_ptr d)
@@ -112,15 +97,7 @@ static void close_jpeg(void *state)
 
 	if (j->created)
 		jpeg_destroy_decompress(&j->d);
-	mu_jpeg_free(j->own);
 	mu_free(j);
-}
-
-static void choose(void *state, enum mu_jpeg_choice choice)
-{
-	struct jpeg *j = state;
-
-	j->choice = choice;
 }
 
 static enum mu_status open_jpeg(void **state)
@@ -140,15 +117,12 @@ static enum mu_status open_jpeg(void **state)
 	j->created = true;
 	j->progress.progress_monitor = watch_scans;
 	j->d.progress = &j->progress;
-	MU_TRY(mu_jpeg_new(&j->own));
 out:
 	return st;
 }
 
 static void read_head(struct jpeg *j)
 {
-	j->head.n = 0;
-	j->unread = false;
 	jpeg_destroy_decompress(&j->d); /* with its tables, which a file may omit */
 	jpeg_create_decompress(&j->d);
 	j->d.progress = &j->progress;
@@ -232,112 +206,15 @@ static void decode_window(struct jpeg *j)
 		colour_of_ink(j);
 }
 
-static bool is_common(const struct jpeg_decompress_struct *d)
-{
-	const jpeg_component_info *c = d->comp_info;
-
-	if (d->progressive_mode || d->arith_code || d->data_precision != 8 ||
-	    d->comps_in_scan != d->num_components || d->Ss != 0 || d->Se != DCTSIZE2 - 1 ||
-	    d->Ah != 0 || d->Al != 0)
-		return false;
-	if (d->num_components == 1)
-		return d->jpeg_color_space == JCS_GRAYSCALE;
-	if (d->num_components != MU_JPEG_COMPONENTS || d->jpeg_color_space != JCS_YCbCr)
-		return false;
-	/* Before 2.1, libjpeg-turbo did not smooth chroma of full width and half height. */
-	if (c[0].h_samp_factor == 1 && c[0].v_samp_factor == 2 &&
-	    LIBJPEG_TURBO_VERSION_NUMBER < 2001000)
-		return false;
-	return c[0].h_samp_factor <= 2 && c[0].v_samp_factor <= 2 && c[1].h_samp_factor == 1 &&
-	       c[1].v_samp_factor == 1 && c[2].h_samp_factor == 1 && c[2].v_samp_factor == 1;
-}
-
-/* libjpeg checks table numbers only when it uses them. */
-static bool has_tables(const struct jpeg_decompress_struct *d, const jpeg_component_info *c)
-{
-	const JQUANT_TBL *table;
-
-	if (c->quant_tbl_no < 0 || c->quant_tbl_no >= NUM_QUANT_TBLS || c->dc_tbl_no < 0 ||
-	    c->dc_tbl_no >= MU_JPEG_TABLES || c->ac_tbl_no < 0 || c->ac_tbl_no >= MU_JPEG_TABLES)
-		return false;
-	table = d->quant_tbl_ptrs[c->quant_tbl_no];
-	for (int k = 0; table && k < DCTSIZE2; k++) {
-		if (table->quantval[k] > 255)
-			return false;
-	}
-	return table && d->dc_huff_tbl_ptrs[c->dc_tbl_no] && d->ac_huff_tbl_ptrs[c->ac_tbl_no];
-}
-
-static void copy_tables(JHUFF_TBL *const tables[], struct mu_jpeg_codes codes[])
-{
-	for (int i = 0; i < MU_JPEG_TABLES; i++) {
-		if (tables[i])
-			codes[i] = (struct mu_jpeg_codes){tables[i]->bits, tables[i]->huffval};
-	}
-}
-
-/* False if Muster's own decoder does not support this picture. */
-static bool describe_frame(const struct jpeg_decompress_struct *d, struct mu_jpeg_frame *f)
-{
-	if (!is_common(d))
-		return false;
-	*f = (struct mu_jpeg_frame){
-		.h = d->image_height,
-		.w = d->image_width,
-		.n = d->num_components,
-		.across = d->num_components == 1 ? 1 : d->comp_info[0].h_samp_factor,
-		.down = d->num_components == 1 ? 1 : d->comp_info[0].v_samp_factor,
-		.restart = d->restart_interval,
-		.data = d->src->next_input_byte,
-		.nbytes = d->src->bytes_in_buffer,
-	};
-	copy_tables(d->dc_huff_tbl_ptrs, f->dc_codes);
-	copy_tables(d->ac_huff_tbl_ptrs, f->ac_codes);
-	for (int i = 0; i < f->n; i++) {
-		const jpeg_component_info *c = d->cur_comp_info[i];
-
-		if (c != &d->comp_info[i] || !has_tables(d, c))
-			return false;
-		f->quant[i] = d->quant_tbl_ptrs[c->quant_tbl_no]->quantval;
-		f->dc[i] = c->dc_tbl_no;
-		f->ac[i] = c->ac_tbl_no;
-	}
-	return true;
-}
-
-static void keep_head(struct jpeg *j)
-{
-	struct head *head = &j->head;
-	size_t n = j->n - j->d.src->bytes_in_buffer;
-
-	if (n > sizeof head->bytes || !describe_frame(&j->d, &head->frame))
-		return;
-	memcpy(head->bytes, j->data, n);
-	head->n = n;
-}
-
-static enum mu_status parse_head(struct jpeg *j)
-{
-	enum mu_status st = MU_OK;
-
-	if (!try(j, read_head))
-		MU_FAIL(MU_ERR_FORMAT, "JPEG image of %zu bytes: %s", j->n, j->message);
-	keep_head(j);
-out:
-	return st;
-}
-
 static enum mu_status begin_jpeg(void *state, const uint8_t *data, size_t n, size_t *h, size_t *w)
 {
 	enum mu_status st = MU_OK;
 	struct jpeg *j = state;
-	const struct head *head = &j->head;
 
 	j->data = data;
 	j->n = n;
-	j->unread = head->n > 0 && n >= head->n && memcmp(data, head->bytes, head->n) == 0;
-	if (!j->unread)
-		MU_TRY(parse_head(j));
+	if (!try(j, read_head))
+		MU_FAIL(MU_ERR_FORMAT, "JPEG image of %zu bytes: %s", n, j->message);
 	*h = j->d.image_height;
 	*w = j->d.image_width;
 out:
@@ -353,14 +230,12 @@ static unsigned traits_of_jpeg(void *state)
 					  : 0;
 }
 
-/* Decode by libjpeg. */
-static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window *window,
-				    struct mu_image *image)
+static enum mu_status decode_jpeg(void *state, const struct mu_image_window *window,
+				  struct mu_image *image)
 {
 	enum mu_status st = MU_OK;
+	struct jpeg *j = state;
 
-	if (j->unread)
-		MU_TRY(parse_head(j));
 	j->window = *window;
 	j->image = image;
 	j->st = MU_OK;
@@ -369,32 +244,7 @@ static enum mu_status decode_safely(struct jpeg *j, const struct mu_image_window
 			(size_t)j->d.image_height, (size_t)j->d.image_width, j->n, j->message);
 	MU_TRY(j->st);
 out:
-	j->head.n = 0;
-	return st;
-}
-
-static enum mu_status decode_jpeg(void *state, const struct mu_image_window *window,
-				  struct mu_image *image)
-{
-	enum mu_status st = MU_OK;
-	struct jpeg *j = state;
-	struct mu_jpeg_frame frame = j->head.frame;
-	bool done = false;
-
-	if (j->choice != MU_JPEG_LIBRARY && (j->head.n > 0 || describe_frame(&j->d, &frame))) {
-		if (j->head.n > 0) {
-			frame.data = j->data + j->head.n;
-			frame.nbytes = j->n - j->head.n;
-		}
-		MU_TRY(mu_jpeg_decode(j->own, &frame, window, image, &done));
-	}
-	if (!done && j->choice == MU_JPEG_OWN)
-		MU_FAIL(MU_ERR_UNSUPPORTED, "JPEG image that our own decoder does not read");
-	if (!done)
-		MU_TRY(decode_safely(j, window, image));
-out:
-	if (!j->unread)
-		jpeg_abort_decompress(&j->d);
+	jpeg_abort_decompress(&j->d);
 	return st;
 }
 
@@ -406,7 +256,6 @@ const struct mu_image_format mu_image_format_jpeg = {
 	.library = "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION),
 	.open = open_jpeg,
 	.close = close_jpeg,
-	.choose = choose,
 	.begin = begin_jpeg,
 	.traits = traits_of_jpeg,
 	.decode = decode_jpeg,
