@@ -64,6 +64,9 @@ enum mu_status sweep_parameter_take(const struct sweep_parameter *p, const json_
 const char *sweep_text(const json_t *experiment, const char *name);
 long sweep_whole(const json_t *experiment, const char *name);
 
+/* JSON of nbytes and a zero byte, which is overwritten; a new reference. path: for errors. */
+enum mu_status sweep_json_read(const char *path, char *text, size_t nbytes, json_t **out);
+
 /* ---- configurations ---- */
 
 /* An array of experiments that are right by themselves and among each other; json_decref it. */

@@ -296,33 +296,24 @@ out:
 	return st;
 }
 
-/* Without the byte order mark that the text may begin with. */
-static json_t *load(FILE *file, json_error_t *error)
-{
-	char mark[3];
-	json_t *root;
-
-	if (fread(mark, 1, sizeof mark, file) != sizeof mark ||
-	    memcmp(mark, "\xef\xbb\xbf", 3) != 0)
-		rewind(file);
-	root = json_loadf(file, JSON_REJECT_DUPLICATES, error);
-	fclose(file);
-	return root;
-}
-
 enum mu_status sweep_config_read(const char *path, json_t **experiments)
 {
 	enum mu_status st = MU_OK;
-	json_error_t error;
+	FILE *file = NULL;
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n;
 	json_t *root = NULL, *parameters = json_object(), *variables = json_object();
-	FILE *file;
 
 	*experiments = json_array();
 	MU_TRY(mu_stream_open(&file, path));
-	root = load(file, &error);
-	if (!root)
-		MU_FAIL(MU_ERR_USAGE, "%s, line %d, column %d: %s", path, error.line, error.column,
-			error.text);
+	n = getdelim(&text, &room, '\0', file); /* all of it: JSON has no zero byte */
+	if (n < 0)
+		MU_FAIL(MU_ERR_USAGE, "%s: is empty, or cannot be read", path);
+	st = sweep_json_read(path, text, (size_t)n, &root);
+	if (st == MU_ERR_FORMAT)
+		st = MU_ERR_USAGE; /* a configuration is the user's command */
+	MU_TRY(st);
 	MU_TRY(check_root(root, path));
 	MU_TRY(take_object(json_object_get(root, "parameters"), false, path, parameters));
 	MU_TRY(take_object(json_object_get(root, "variables"), true, path, variables));
@@ -331,5 +322,8 @@ out:
 	json_decref(root);
 	json_decref(parameters);
 	json_decref(variables);
+	free(text);
+	if (file)
+		fclose(file);
 	return st;
 }

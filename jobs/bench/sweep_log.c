@@ -19,9 +19,9 @@ void sweep_log_put(FILE *log, const char *name, const json_t *value)
 }
 
 /* The value of a line "  __name__ = value", its name in name; NULL: another line. */
-static const char *split(const char *line, char name[NAME_BYTES])
+static char *split(char *line, char name[NAME_BYTES])
 {
-	const char *end;
+	char *end;
 
 	line += strspn(line, " \t");
 	end = strncmp(line, "__", 2) == 0 ? strstr(line + 2, "__") : NULL;
@@ -37,8 +37,7 @@ enum mu_status sweep_log_read(const char *path, json_t **values)
 {
 	enum mu_status st = MU_OK;
 	FILE *file = NULL;
-	char name[NAME_BYTES], *line = NULL;
-	const char *text;
+	char name[NAME_BYTES], *line = NULL, *text;
 	size_t nbytes = 0, number = 0;
 
 	*values = json_object();
@@ -50,12 +49,13 @@ enum mu_status sweep_log_read(const char *path, json_t **values)
 		text = split(line, name);
 		if (!text)
 			continue;
-		value = json_loads(text, JSON_DECODE_ANY, NULL);
-		if (value)
+		if (sweep_json_read(path, text, strlen(text), &value) == MU_OK) {
 			json_object_set_new(*values, name, value);
-		else
-			fprintf(stderr, "mubench: %s, line %zu: the value of __%s__ is no JSON\n",
-				path, number, name);
+			continue;
+		}
+		mu_trace_clear();
+		fprintf(stderr, "mubench: %s, line %zu: the value of __%s__ is no JSON\n", path,
+			number, name);
 	}
 	if (ferror(file))
 		MU_FAIL(MU_ERR_IO, "%s: %s", path, strerror(errno));

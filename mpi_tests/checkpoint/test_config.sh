@@ -86,9 +86,16 @@ echo '= 4' >c.conf
 refuse 2 'c.conf:1: "= 4": write an option as "name value"' c.conf
 refuse 2 'none.conf: ' none.conf
 head -c 500 P-run.json >cut.json
-refuse 2 'cut.json:\d+: not the JSON of a run' cut.json
+refuse 2 'cut.json, line \d+, column \d+: is no JSON: ' cut.json
 echo '{"a": [1, {"b": "]"}]}' >cut.json
 refuse 2 'cut.json: has no list "given" of a run' cut.json
+sed 's/"lr": 0.07/"lr": [0.07]/' P-run.json >list.json
+refuse 2 'list.json:\d+: lr: a text without a zero byte, a number, true or false is needed' list.json
+sed 's/"lr": 0.07/"lr": 0.7, "lr": 0.07/' P-run.json >twice.json
+refuse 2 'twice.json, line \d+: has two members "lr"' twice.json
+printf '{"given": ["network", "log"], "options": {"network": "m\\u006cp", "fixed": null}}' >short.json
+train 1 --config short.json --data-dir set --check
+expect 'network=mlp, '
 sed 's/"lr": 0.07/"lr": "high"/' P-run.json >bad.json
 line=$(grep -n '"high"' bad.json | head -n 1 | cut -d : -f 1)
 refuse 2 "bad.json:$line: --lr: \"high\" is not a finite number" bad.json

@@ -234,7 +234,7 @@ static const struct {
 	{"\"dropout\": null", "\"dropout\": 0.5", "model.dropout is 0.5"},
 	{"\"unk_token\": null", "\"unk_token\": \"<u>\"", "model.unk_token is \"<u>\""},
 	{"\"b\": 1", "\"b\": 0", "two tokens have number 0"},
-	{"\"b\": 1", "\"a\": 1", "\"a\" is there twice"},
+	{"\"b\": 1", "\"a\": 1", "line 1: has two members \"a\""},
 	{"\"b\": 1", "\"b\": 16777216", "has number 16777216; at most"},
 	{"\"b\": 1", "\"b\": \"1\"", "token \"b\" has no number"},
 	{"[\"a b\"", "[\"a c\"", "merge 1 needs token \"c\""},
@@ -243,7 +243,7 @@ static const struct {
 	{"[\"a b\"", "[\"ab\"", "merge 1 is not a pair"},
 	{"\"ab\"]]", "\"ab\", \"b\"]]", "merge 2 is not a pair"},
 	{"\"ab\"]]}}", "\"ab\"]]}", "is no JSON: a comma or } is missing"},
-	{"\"ab\"]]}}", "\"ab\"]]}}}", "is no JSON: there is more behind its end"},
+	{"\"ab\"]]}}", "\"ab\"]]}}}", "is no JSON: there is more after its end"},
 	{"\\u0120", "\\ud800", "is no JSON: half of a surrogate pair"},
 	{"\"b\": 1", "\"\xff\": 1", "is no JSON: a text that is not UTF-8"},
 };
@@ -408,7 +408,8 @@ static void test_beside_pair(void)
 		{"tokenizer_config.json",
 		 "{\"added_tokens_decoder\": {\"2\": {\"content\": \"ab\"}}}",
 		 "has the added token ab, which vocab.json and merges.txt do not tell"},
-		{"tokenizer_config.json", "{\"a\"", "tokenizer_config.json, byte"},
+		{"tokenizer_config.json", "{\"a\"",
+		 "tokenizer_config.json, line 1, column 5: is no JSON"},
 	};
 
 	write_bytes("vocab.json", vocab, strlen(vocab));

@@ -115,7 +115,7 @@ convert model m.h5
 expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here .* "gelu_new",.* alone$'
 echo '{"n_head": ' >model/config.json
 convert model m.h5
-expect 'error: model: model/config.json, byte 12: is no JSON'
+expect 'error: model: model/config.json, line 2, column 1: is no JSON: a value is missing'
 
 # config MEMBERS: converts the model with them beside its heads
 config() {
@@ -140,7 +140,7 @@ for wrong in '"scale_attn_weights": false' '"scale_attn_by_inverse_layer_idx": t
 	[ ! -e m.h5 ] || fail "a file is left of $wrong"
 done
 config '"n_layer": 2, "n_layer": 2'
-expect 'error: model: model/config.json: has two members "n_layer"'
+expect 'error: model: model/config.json, line 1: has two members "n_layer"'
 config '"reorder_and_upcast_attn": true'
 expect '"reorder_and_upcast_attn": true, which changes the rounding alone'
 echo '{"num_attention_heads": 2, "layer_norm_epsilon": 0.25}' >model/config.json

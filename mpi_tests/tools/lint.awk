@@ -34,6 +34,7 @@ function arrows_init(base)
 	part_of["plan"] = "net" # a second public header of a folder
 	part_of["records"] = "storage"
 	part_of["text"] = "input"
+	part_of["json"] = "base"
 	part_of["gpus"] = "kvstore"
 	part_of["notice"] = "kvstore"
 	part_of["parallel"] = "engine"

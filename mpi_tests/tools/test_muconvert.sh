@@ -306,7 +306,7 @@ refuse_st 'numbers of the unknown type "F4"' "{$(entry a F4 2 0 8)}" "$numbers"
 refuse_st 'numbers of type I64; F32, F16, BF16 and F64 can be read' "{$(entry a I64 1 0 8)}" "$numbers"
 refuse_st 'has no two data_offsets' '{"a":{"dtype":"F32","shape":[2]}}' "$numbers"
 refuse_st 'is no JSON: a comma or } is missing' "{$(entry a F32 2 0 8)" "$numbers"
-refuse_st 'two arrays have the name "a"' "{$(entry a F32 1 0 4),$(entry a F32 1 4 8)}" "$numbers"
+refuse_st 'line 1: has two members "a"' "{$(entry a F32 1 0 4),$(entry a F32 1 4 8)}" "$numbers"
 refuse_st 'holds no arrays' '{}'
 refuse_st 'arrays "a" and "a/.*" cannot both be in an HDF5 file' \
 	"{$(entry a F32 1 0 4),$(entry a/b F32 1 4 8)}" "$numbers"

@@ -216,7 +216,10 @@ refuses 'exp.data_dir": nowhere: ' "$m, \"exp.data_dir\": \"nowhere\""
 refuses 'NOT_SET_AT_ALL}: neither a parameter nor' "$m, \"exp.log_file\": \"\${NOT_SET_AT_ALL}.log\""
 refuses 'never ends' "$m, \"exp.log_file\": \"\${exp.log_file}\""
 refuses 'the log of another experiment, with another exp.model' '"exp.model": "lenet", "exp.log_file": "real.log"'
-refuses 'line 1, column ' "$m,"
+refuses 'config.json, line 1, column 36: is no JSON: a name in quotation marks is missing' "$m,"
+refuses 'config.json, line 1: has two members "exp.model"' "$m, \"exp.model\": \"lenet\""
+refuses 'config.json, line 1: a text with a zero byte' "$m, \"exp.data_dir\": \"a\\u0000b\""
+refuses 'exp.num_nodes": a whole number is needed' "$m, \"exp.num_nodes\": 99999999999999999999"
 echo '{"paramaters": {}}' >config.json
 ends 2 run config.json
 expect '"paramaters" is not known here; the nearest name is "parameters"'

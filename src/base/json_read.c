@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader of JSON: see json_read.h. Texts are decoded in place, which never makes them longer. */
-#include "json_read.h"
+/* The reader of JSON: see muster/json.h. Texts are decoded in place, which never lengthens them. */
+#include <muster/json.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,22 +13,30 @@ enum { DEEPEST = 64 };
 struct reader {
 	struct mu_json_document *d;
 	const char *path;
-	char *start, *at, *end; /* *end is 0 */
+	char *at, *end; /* *end is 0 */
 	int depth;
+	size_t line; /* from 1 on; only blanks hold newlines */
+	char *line_start;
+	uint32_t *slots; /* n_slots of them: a hash table of an object's names */
+	size_t n_slots;
 };
 
 static enum mu_status read_value(struct reader *r, size_t *index);
 
 static enum mu_status fail(const struct reader *r, const char *what)
 {
-	return mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__, "%s, byte %zu: is no JSON: %s",
-			      r->path, (size_t)(r->at - r->start), what);
+	return mu_trace_start(MU_ERR_FORMAT, __FILE__, __LINE__,
+			      "%s, line %zu, column %zu: is no JSON: %s", r->path, r->line,
+			      (size_t)(r->at - r->line_start) + 1, what);
 }
 
 static void skip_blanks(struct reader *r)
 {
-	while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')
-		r->at++;
+	for (; *r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'; r->at++)
+		if (*r->at == '\n') {
+			r->line++;
+			r->line_start = r->at + 1;
+		}
 }
 
 /* The address of a value may change when another one is added; its index does not. */
@@ -50,7 +59,8 @@ static enum mu_status add_value(struct reader *r, enum mu_json_type type, size_t
 		d->room = room;
 	}
 	*index = d->n++;
-	d->values[*index] = (struct mu_json_value){.type = type, .size = 1};
+	d->values[*index] = (struct mu_json_value){
+		.type = type, .size = 1, .line = (uint32_t)r->line};
 out:
 	return st;
 }
@@ -74,7 +84,7 @@ static bool read_hex(const char *p, uint32_t *code)
 	return true;
 }
 
-/* r->at is behind "\u". */
+/* r->at is after "\u". */
 static enum mu_status read_code(struct reader *r, uint32_t *code)
 {
 	enum mu_status st = MU_OK;
@@ -105,7 +115,7 @@ static char *put_utf8(char *to, uint32_t code)
 	return to + n;
 }
 
-/* r->at is behind the backslash. */
+/* r->at is after the backslash. */
 static enum mu_status read_escape(struct reader *r, char **to)
 {
 	enum mu_status st = MU_OK;
@@ -170,7 +180,7 @@ static size_t count_digits(const char *p)
 	return n;
 }
 
-static enum mu_status read_number(struct reader *r, double *number)
+static enum mu_status read_number(struct reader *r, const char **text, uint32_t *nbytes)
 {
 	enum mu_status st = MU_OK;
 	const char *p = r->at + (*r->at == '-');
@@ -193,8 +203,11 @@ static enum mu_status read_number(struct reader *r, double *number)
 			MU_TRY(fail(r, "a number without an exponent"));
 		p += n;
 	}
-	*number = strtod(r->at, NULL);
-	r->at += p - r->at;
+	*text = r->at;
+	*nbytes = (uint32_t)(p - r->at);
+	if (isinf(strtod(r->at, NULL)))
+		MU_TRY(fail(r, "a number that is too large"));
+	r->at += *nbytes;
 out:
 	return st;
 }
@@ -211,6 +224,52 @@ static enum mu_status read_name(struct reader *r, const char **name, uint32_t *n
 	if (*r->at != ':')
 		MU_TRY(fail(r, "a colon is missing"));
 	r->at++;
+out:
+	return st;
+}
+
+/* ---- names ---- */
+
+static bool same_name(const struct mu_json_value *a, const struct mu_json_value *b)
+{
+	return a->name_bytes == b->name_bytes && memcmp(a->name, b->name, a->name_bytes) == 0;
+}
+
+/* Open addressing; a slot holds a value's place after the object, 0: none. */
+static enum mu_status clear_slots(struct reader *r, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	if (n > r->n_slots) {
+		mu_free(r->slots);
+		r->n_slots = 0;
+		MU_TRY(MU_ALLOC(r->slots, n, "names of JSON"));
+		r->n_slots = n;
+	}
+	memset(r->slots, 0, n * sizeof *r->slots);
+out:
+	return st;
+}
+
+static enum mu_status check_names(struct reader *r, const struct mu_json_value *object)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_json_value *v = mu_json_first(object);
+	size_t n_slots = 2;
+
+	while (n_slots < 2 * (size_t)object->n)
+		n_slots *= 2;
+	MU_TRY(clear_slots(r, n_slots));
+	for (uint32_t i = 0; i < object->n; i++, v = mu_json_next(v)) {
+		size_t slot = mu_hash(0, v->name, v->name_bytes) & (n_slots - 1);
+
+		for (; r->slots[slot]; slot = (slot + 1) & (n_slots - 1))
+			if (same_name(object + r->slots[slot], v))
+				MU_FAIL(MU_ERR_FORMAT,
+					"%s, line %u: has two members \"%.80s\"", r->path,
+					v->line, v->name);
+		r->slots[slot] = (uint32_t)(v - object);
+	}
 out:
 	return st;
 }
@@ -246,6 +305,8 @@ static enum mu_status read_elements(struct reader *r, size_t index, bool object)
 	r->depth--;
 	r->d->values[index].n = n;
 	r->d->values[index].size = (uint32_t)(r->d->n - index);
+	if (object && n > 1)
+		MU_TRY(check_names(r, &r->d->values[index]));
 out:
 	return st;
 }
@@ -264,7 +325,6 @@ static enum mu_status read_value(struct reader *r, size_t *index)
 	enum mu_json_type type = MU_JSON_NUMBER;
 	const char *text = NULL;
 	uint32_t nbytes = 0;
-	double number = 0;
 
 	skip_blanks(r);
 	switch (*r->at) {
@@ -279,19 +339,14 @@ static enum mu_status read_value(struct reader *r, size_t *index)
 	switch (type) {
 	case MU_JSON_OBJECT:
 	case MU_JSON_ARRAY: MU_TRY(read_elements(r, *index, type == MU_JSON_OBJECT)); break;
-	case MU_JSON_TEXT:
-		MU_TRY(read_text(r, &text, &nbytes));
-		r->d->values[*index].as.text = text;
-		r->d->values[*index].text_bytes = nbytes;
-		break;
+	case MU_JSON_TEXT: MU_TRY(read_text(r, &text, &nbytes)); break;
 	case MU_JSON_NULL: MU_TRY(read_word(r, "null")); break;
 	case MU_JSON_TRUE: MU_TRY(read_word(r, "true")); break;
 	case MU_JSON_FALSE: MU_TRY(read_word(r, "false")); break;
-	case MU_JSON_NUMBER:
-		MU_TRY(read_number(r, &number));
-		r->d->values[*index].as.number = number;
-		break;
+	case MU_JSON_NUMBER: MU_TRY(read_number(r, &text, &nbytes)); break;
 	}
+	r->d->values[*index].text = text;
+	r->d->values[*index].text_bytes = nbytes;
 out:
 	return st;
 }
@@ -299,7 +354,12 @@ out:
 enum mu_status mu_json_read(struct mu_json_document *d, const char *path, char *text, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	struct reader r = {d, path, text, text, text + nbytes, 0};
+	struct reader r = {.d = d,
+			   .path = path,
+			   .at = text,
+			   .end = text + nbytes,
+			   .line = 1,
+			   .line_start = text};
 	size_t index, mark;
 
 	*d = (struct mu_json_document){0};
@@ -308,11 +368,13 @@ enum mu_status mu_json_read(struct mu_json_document *d, const char *path, char *
 			path, nbytes);
 	MU_TRY(mu_text_begin(path, text, nbytes, &mark));
 	r.at += mark;
+	r.line_start += mark;
 	MU_TRY(read_value(&r, &index));
 	skip_blanks(&r);
 	if (r.at != r.end)
-		MU_TRY(fail(&r, "there is more behind its end"));
+		MU_TRY(fail(&r, "there is more after its end"));
 out:
+	mu_free(r.slots);
 	if (st != MU_OK)
 		mu_json_release(d);
 	return st;
@@ -351,14 +413,23 @@ const struct mu_json_value *mu_json_member(const struct mu_json_value *value, co
 bool mu_json_is_text(const struct mu_json_value *value, const char *text)
 {
 	return value && value->type == MU_JSON_TEXT && value->text_bytes == strlen(text) &&
-	       memcmp(value->as.text, text, value->text_bytes) == 0;
+	       memcmp(value->text, text, value->text_bytes) == 0;
+}
+
+double mu_json_double(const struct mu_json_value *value)
+{
+	return strtod(value->text, NULL);
 }
 
 bool mu_json_integer(const struct mu_json_value *value, uint64_t max, uint64_t *out)
 {
-	if (!value || value->type != MU_JSON_NUMBER || !(value->as.number >= 0) ||
-	    value->as.number > (double)max || value->as.number > 9007199254740992.0 /* 2^53 */)
+	double number;
+
+	if (!value || value->type != MU_JSON_NUMBER)
 		return false;
-	*out = (uint64_t)value->as.number;
-	return (double)*out == value->as.number;
+	number = mu_json_double(value);
+	if (!(number >= 0) || number > (double)max || number >= 9007199254740992.0 /* 2^53 */)
+		return false;
+	*out = (uint64_t)number;
+	return (double)*out == number;
 }

@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/json.h>
 #include <muster/storage.h>
 
-enum { NAME_BYTES = 64, VALUE_BYTES = 4096, MOST_BYTES = 1 << 20 };
+enum { NAME_BYTES = 64, MOST_BYTES = 1 << 20 };
 
 /* ---- arguments ---- */
 
@@ -54,7 +55,6 @@ struct reader {
 	struct mu_options *scratch; /* defaults, and options of the files so far */
 	const char *path;
 	size_t line;
-	const char *p; /* in the text of the file */
 };
 
 static const struct mu_option *find_option(const char *name)
@@ -184,160 +184,26 @@ out:
 
 /* ---- P-run.json ---- */
 
-static void skip_blanks(struct reader *r)
-{
-	for (; *r->p && strchr(" \t\r\n", *r->p); r->p++)
-		r->line += *r->p == '\n';
-}
-
-static enum mu_status expect(struct reader *r, char c)
-{
-	enum mu_status st = MU_OK;
-
-	skip_blanks(r);
-	if (*r->p != c)
-		MU_FAIL(MU_ERR_FORMAT, "%s:%zu: not the JSON of a run: \"%c\" is missing", r->path,
-			r->line, c);
-	r->p++;
-out:
-	return st;
-}
-
-/* Is the next character c? Then it is read. */
-static bool next_is(struct reader *r, char c)
-{
-	skip_blanks(r);
-	if (*r->p != c)
-		return false;
-	r->p++;
-	return true;
-}
-
-/* The character of "\u0001"; those that P-run.json escapes are below 32. */
-static char read_escape(struct reader *r)
-{
-	static const char letters[] = "bfnrt", bytes[] = "\b\f\n\r\t";
-	const char *letter = *r->p ? strchr(letters, *r->p) : NULL;
-	char digits[5] = "";
-
-	if (letter)
-		return bytes[letter - letters];
-	if (*r->p != 'u')
-		return *r->p;
-	strncat(digits, r->p + 1, 4);
-	r->p += strlen(digits);
-	return (char)strtol(digits, NULL, 16);
-}
-
-/* A text, or a number, true, false, null as they are. *quoted: it is a text. */
-static enum mu_status read_scalar(struct reader *r, char *text, size_t nbytes, bool *quoted)
-{
-	enum mu_status st = MU_OK;
-	size_t n = 0;
-
-	*quoted = next_is(r, '"');
-	for (; *r->p && (*quoted ? *r->p != '"' : !strchr(",]} \t\r\n", *r->p)); r->p++) {
-		char c = *r->p;
-
-		if (*quoted && c == '\\') {
-			r->p++;
-			c = read_escape(r);
-		}
-		if (!*r->p || n + 1 == nbytes)
-			MU_FAIL(MU_ERR_FORMAT, "%s:%zu: not the JSON of a run: a text without end",
-				r->path, r->line);
-		text[n++] = c;
-	}
-	text[n] = '\0';
-	if (*quoted)
-		MU_TRY(expect(r, '"'));
-out:
-	return st;
-}
-
-static enum mu_status skip_scalar(struct reader *r)
-{
-	char text[VALUE_BYTES];
-	bool quoted;
-
-	return read_scalar(r, text, sizeof text, &quoted);
-}
-
-/* Any value: brackets are counted, texts are read. */
-static enum mu_status skip_value(struct reader *r)
-{
-	enum mu_status st = MU_OK;
-	int depth = 0;
-
-	do {
-		skip_blanks(r);
-		if (!*r->p)
-			MU_FAIL(MU_ERR_FORMAT, "%s:%zu: not the JSON of a run: it ends here",
-				r->path, r->line);
-		if (strchr("[{", *r->p)) {
-			depth++;
-			r->p++;
-		} else if (strchr("]}", *r->p)) {
-			depth--;
-			r->p++;
-		} else if (strchr(",:", *r->p)) {
-			r->p++;
-		} else {
-			MU_TRY(skip_scalar(r));
-		}
-	} while (depth > 0);
-out:
-	return st;
-}
-
-/* Go to the value of a member of the outermost object. *found: there is one. */
-static enum mu_status seek(struct reader *r, const char *text, const char *member, bool *found)
-{
-	enum mu_status st = MU_OK;
-	char name[VALUE_BYTES];
-	bool quoted;
-
-	*found = false;
-	r->p = text;
-	r->line = 1;
-	MU_TRY(expect(r, '{'));
-	while (!next_is(r, '}')) {
-		MU_TRY(read_scalar(r, name, sizeof name, &quoted));
-		MU_TRY(expect(r, ':'));
-		*found = strcmp(name, member) == 0;
-		if (*found)
-			goto out;
-		MU_TRY(skip_value(r));
-		next_is(r, ',');
-	}
-out:
-	return st;
-}
-
 /* Marks the options that were given to the run. */
-static enum mu_status read_given(struct reader *r, const char *text, bool *given)
+static enum mu_status read_given(struct reader *r, const struct mu_json_value *list, bool *given)
 {
 	enum mu_status st = MU_OK;
-	char name[VALUE_BYTES];
-	bool quoted, found;
+	const struct mu_json_value *v;
 
-	MU_TRY(seek(r, text, "given", &found));
-	if (!found)
+	if (!list || list->type != MU_JSON_ARRAY)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: has no list \"given\" of a run's options: P-run.json, as this version "
 			"writes it, or lines \"name value\" are needed",
 			r->path);
-	MU_TRY(expect(r, '['));
-	while (!next_is(r, ']')) {
-		const struct mu_option *option;
+	v = mu_json_first(list);
+	for (uint32_t i = 0; i < list->n; i++, v = mu_json_next(v)) {
+		const struct mu_option *option =
+			v->type == MU_JSON_TEXT ? find_option(v->text) : NULL;
 
-		MU_TRY(read_scalar(r, name, sizeof name, &quoted));
-		option = find_option(name);
 		if (!option)
-			MU_FAIL(MU_ERR_USAGE, "%s:%zu: unknown option --%s", r->path, r->line,
-				name);
+			MU_FAIL(MU_ERR_USAGE, "%s:%u: unknown option --%.*s", r->path, v->line,
+				(int)v->text_bytes, v->text ? v->text : "");
 		given[option - mu_conf_options] = true;
-		next_is(r, ',');
 	}
 out:
 	return st;
@@ -355,45 +221,71 @@ static bool is_of_one_run(const char *name)
 	return false;
 }
 
-static enum mu_status read_member(struct reader *r, const bool *given)
+/* The value as on a command line; NULL: it has none. copy is mu_free'd by the caller. */
+static enum mu_status read_value(struct reader *r, const struct mu_json_value *v, char **copy)
 {
 	enum mu_status st = MU_OK;
-	char name[VALUE_BYTES], value[VALUE_BYTES];
-	const struct mu_option *option;
-	bool quoted;
+	const char *text = v->type == MU_JSON_TRUE    ? "true"
+			   : v->type == MU_JSON_FALSE ? "false"
+						      : v->text;
+	const size_t n = v->text ? v->text_bytes : text ? strlen(text) : 0;
 
-	MU_TRY(read_scalar(r, name, sizeof name, &quoted));
-	MU_TRY(expect(r, ':'));
-	MU_TRY(read_scalar(r, value, sizeof value, &quoted));
-	option = find_option(name);
-	if (is_of_one_run(name) || (!quoted && strcmp(value, "null") == 0))
+	*copy = NULL;
+	if (v->type == MU_JSON_NULL)
 		goto out;
-	if (option && given[option - mu_conf_options])
-		MU_TRY(take(r, name, value));
-	else if (option)
-		MU_TRY(append(r->to->recorded, name, value));
+	if (!text || memchr(text, '\0', n))
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s:%u: %s: a text without a zero byte, a number, true or false is needed",
+			r->path, v->line, v->name);
+	MU_TRY(MU_ALLOC(*copy, n + 1, "value of an option"));
+	memcpy(*copy, text, n);
 out:
 	return st;
 }
 
-static enum mu_status read_run(struct reader *r, const char *text)
+static enum mu_status read_member(struct reader *r, const struct mu_json_value *v,
+				  const bool *given)
 {
 	enum mu_status st = MU_OK;
-	bool *given = NULL, found;
+	const struct mu_option *option = find_option(v->name);
+	char name[NAME_BYTES], *value = NULL;
 
+	if (!option || is_of_one_run(v->name))
+		goto out;
+	MU_TRY(read_value(r, v, &value));
+	if (!value)
+		goto out;
+	snprintf(name, sizeof name, "%s", v->name);
+	r->line = v->line;
+	if (given[option - mu_conf_options])
+		MU_TRY(take(r, name, value));
+	else
+		MU_TRY(append(r->to->recorded, name, value));
+out:
+	mu_free(value);
+	return st;
+}
+
+static enum mu_status read_run(struct reader *r, char *text, size_t nbytes)
+{
+	enum mu_status st = MU_OK;
+	struct mu_json_document json = {0};
+	const struct mu_json_value *options, *v;
+	bool *given = NULL;
+
+	MU_TRY(mu_json_read(&json, r->path, text, nbytes));
 	MU_TRY(MU_ALLOC(given, mu_conf_n_options, "options of a run"));
 	if (!r->to->recorded)
 		MU_TRY(MU_ALLOC(r->to->recorded, 1, "options of a run"));
-	MU_TRY(read_given(r, text, given));
-	MU_TRY(seek(r, text, "options", &found));
-	if (!found)
+	MU_TRY(read_given(r, mu_json_member(json.values, "given"), given));
+	options = mu_json_member(json.values, "options");
+	if (!options || options->type != MU_JSON_OBJECT)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no \"options\"", r->path);
-	MU_TRY(expect(r, '{'));
-	while (!next_is(r, '}')) {
-		MU_TRY(read_member(r, given));
-		next_is(r, ',');
-	}
+	v = mu_json_first(options);
+	for (uint32_t i = 0; i < options->n; i++, v = mu_json_next(v))
+		MU_TRY(read_member(r, v, given));
 out:
+	mu_json_release(&json);
 	mu_free(given);
 	return st;
 }
@@ -417,7 +309,8 @@ static enum mu_status read_config(struct reader *r)
 		MU_FAIL(MU_ERR_FORMAT, "%s: not a file of options", r->path);
 	text[n] = '\0';
 	begin = text + mark;
-	MU_TRY(begin[strspn(begin, " \t\r\n")] == '{' ? read_run(r, begin) : read_lines(r, begin));
+	begin += strspn(begin, " \t\r\n");
+	MU_TRY(*begin == '{' ? read_run(r, text, n) : read_lines(r, text + mark));
 out:
 	mu_free(text);
 	if (f)

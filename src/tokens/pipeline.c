@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "base/json_read.h"
-
 struct source {
 	struct mu_tokenizer *t;
 	const char *path;
@@ -69,13 +67,13 @@ static void describe(const struct mu_json_value *v, char *text, size_t nbytes)
 	const struct mu_json_value *type = mu_json_member(v, "type");
 
 	if (type && type->type == MU_JSON_TEXT)
-		snprintf(text, nbytes, "of type \"%.40s\"", type->as.text);
+		snprintf(text, nbytes, "of type \"%.40s\"", type->text);
 	else if (v->type == MU_JSON_TEXT)
-		snprintf(text, nbytes, "\"%.40s\"", v->as.text);
-	else if (v->type == MU_JSON_NUMBER && v->as.number == 0)
+		snprintf(text, nbytes, "\"%.40s\"", v->text);
+	else if (v->type == MU_JSON_NUMBER && mu_json_double(v) == 0)
 		snprintf(text, nbytes, "zero");
 	else if (v->type == MU_JSON_NUMBER)
-		snprintf(text, nbytes, "%g", v->as.number);
+		snprintf(text, nbytes, "%g", mu_json_double(v));
 	else
 		snprintf(text, nbytes, "%s", names[v->type]);
 }
@@ -199,7 +197,7 @@ static enum mu_status find_rule(struct source *s, const struct mu_json_value *sp
 	MU_TRY(mu_token_check_members(s->path, split, "pre_tokenizer.pretokenizers[0]",
 				      split_members));
 	while (rule->name && !(regex && regex->type == MU_JSON_TEXT && rule->pattern &&
-			       strcmp(rule->pattern, regex->as.text) == 0))
+			       strcmp(rule->pattern, regex->text) == 0))
 		rule++;
 	if (!rule->name)
 		MU_FAIL(MU_ERR_UNSUPPORTED,

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json_read.h"
-
 enum { PATH_BYTES = 4096 };
 
 struct source {
@@ -123,7 +121,7 @@ static enum mu_status add_merges(struct source *s, const struct mu_json_value *m
 	v = mu_json_first(merges);
 	for (uint32_t i = 0; i < merges->n; i++, v = mu_json_next(v)) {
 		if (v->type == MU_JSON_TEXT) {
-			MU_TRY(add_merge_text(s, i + (size_t)1, v->as.text, v->text_bytes));
+			MU_TRY(add_merge_text(s, i + (size_t)1, v->text, v->text_bytes));
 			continue;
 		}
 		a = mu_json_first(v);
@@ -132,7 +130,7 @@ static enum mu_status add_merges(struct source *s, const struct mu_json_value *m
 		    b->type != MU_JSON_TEXT)
 			MU_FAIL(MU_ERR_FORMAT, "%s: merge %lu is not a pair of tokens", s->path,
 				i + 1ul);
-		MU_TRY(add_merge(s, i + (size_t)1, a->as.text, a->text_bytes, b->as.text,
+		MU_TRY(add_merge(s, i + (size_t)1, a->text, a->text_bytes, b->text,
 				 b->text_bytes));
 	}
 out:
@@ -163,7 +161,7 @@ static enum mu_status add_added(struct source *s, const struct mu_json_value *li
 		added.special = flag && flag->type == MU_JSON_TRUE;
 		flag = mu_json_member(v, "normalized");
 		added.normalized = flag && flag->type == MU_JSON_TRUE;
-		MU_TRY(mu_tokenizer_add_added(s->t, s->path, content->as.text, content->text_bytes,
+		MU_TRY(mu_tokenizer_add_added(s->t, s->path, content->text, content->text_bytes,
 					      added));
 	}
 out:
@@ -225,7 +223,7 @@ static enum mu_status check_config(const char *path, const struct mu_json_value 
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s: has tokenizer_class %.60s, and vocab.json and merges.txt are read by "
 			"GPT-2's rule: " CURE,
-			path, class->type == MU_JSON_TEXT ? class->as.text : "of no name");
+			path, class->type == MU_JSON_TEXT ? class->text : "of no name");
 	if (space && space->type != MU_JSON_NULL && space->type != MU_JSON_FALSE)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s: has add_prefix_space, which is not done with vocab.json and "
@@ -240,7 +238,7 @@ static enum mu_status check_config(const char *path, const struct mu_json_value 
 				"%s: has the added token %.60s, which vocab.json and merges.txt "
 				"do not tell: " CURE,
 				path,
-				content && content->type == MU_JSON_TEXT ? content->as.text
+				content && content->type == MU_JSON_TEXT ? content->text
 									 : v->name);
 	}
 out:

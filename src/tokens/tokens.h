@@ -3,9 +3,9 @@
 #ifndef TOKENS_TOKENS_H
 #define TOKENS_TOKENS_H
 
+#include <muster/json.h>
 #include <muster/tokens.h>
 
-#include "base/json_read.h"
 #include "map.h"
 
 /* ---- classes.c, split.c: the words of a text ---- */

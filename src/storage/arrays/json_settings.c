@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of a JSON file as names and texts: see storage.h. */
+#include <muster/json.h>
 #include <muster/storage.h>
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json_read.h"
 #include "storage/file.h"
 
 enum { NAME = 256, VALUE = 256 };
@@ -26,8 +26,8 @@ static void put_value(const struct mu_json_value *v, FILE *out)
 	case MU_JSON_NULL: fputs("null", out); break;
 	case MU_JSON_FALSE: fputs("false", out); break;
 	case MU_JSON_TRUE: fputs("true", out); break;
-	case MU_JSON_NUMBER: fprintf(out, "%.15g", v->as.number); break;
-	case MU_JSON_TEXT: fprintf(out, "\"%s\"", v->as.text); break;
+	case MU_JSON_NUMBER: fprintf(out, "%.15g", mu_json_double(v)); break;
+	case MU_JSON_TEXT: fprintf(out, "\"%s\"", v->text); break;
 	case MU_JSON_OBJECT: fputs("{}", out); break;
 	case MU_JSON_ARRAY:
 		element = mu_json_first(v);
@@ -85,12 +85,8 @@ static enum mu_status visit(struct walk *w, const struct mu_json_value *object, 
 
 	if (used > 0 && used < NAME - 1)
 		w->name[used++] = '.';
-	for (uint32_t i = 0; i < object->n; i++, v = mu_json_next(v)) {
-		/* Readers differ in which of two they take. */
-		if (used == 0 && mu_json_member(object, v->name) != v)
-			MU_FAIL(MU_ERR_FORMAT, "%s: has two members \"%.80s\"", w->path, v->name);
+	for (uint32_t i = 0; i < object->n; i++, v = mu_json_next(v))
 		MU_TRY(visit_member(w, v, used));
-	}
 out:
 	return st;
 }
@@ -147,7 +143,7 @@ enum mu_status mu_settings_within(const char *path, const char *member, mu_setti
 		if (v->type != MU_JSON_TEXT)
 			MU_TRY(format_value(v, path, value));
 		MU_TRY(fn(context, v->name ? v->name : number,
-			  v->type == MU_JSON_TEXT ? v->as.text : value));
+			  v->type == MU_JSON_TEXT ? v->text : value));
 	}
 out:
 	mu_json_release(&json);

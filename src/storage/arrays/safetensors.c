@@ -4,6 +4,7 @@
  * member for each array, {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, of bytes
  * behind the header; "__metadata__" is no array. Then the numbers.
  */
+#include <muster/json.h>
 #include <muster/storage.h>
 
 #include <math.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json_read.h"
 #include "foreign.h"
 #include "storage/file.h"
 
@@ -52,7 +52,7 @@ static enum mu_status find_dtype(const struct mu_file *file, const struct mu_jso
 		if (mu_json_is_text(text, dtypes[*dtype].name))
 			goto out;
 	MU_FAIL(MU_ERR_FORMAT, "%s: array \"%.80s\" has numbers of the unknown type \"%.20s\"",
-		file->path, v->name, text && text->type == MU_JSON_TEXT ? text->as.text : "");
+		file->path, v->name, text && text->type == MU_JSON_TEXT ? text->text : "");
 out:
 	return st;
 }
@@ -289,8 +289,8 @@ static enum mu_status add_indexed(struct mu_safetensors *s, const char *index, i
 	enum mu_status st = MU_OK;
 	char path[PATH_BYTES];
 
-	if (v->type != MU_JSON_TEXT || v->text_bytes == 0 || strchr(v->as.text, '/') ||
-	    snprintf(path, sizeof path, "%.*s%s", folder, index, v->as.text) >= PATH_BYTES)
+	if (v->type != MU_JSON_TEXT || v->text_bytes == 0 || strchr(v->text, '/') ||
+	    snprintf(path, sizeof path, "%.*s%s", folder, index, v->text) >= PATH_BYTES)
 		MU_FAIL(MU_ERR_FORMAT, "%s: array \"%.80s\" names no file beside it", index,
 			v->name);
 	for (size_t i = 0; i < s->n_files; i++)
@@ -323,9 +323,9 @@ static enum mu_status check_map(const struct mu_safetensors *s, const char *path
 			snprintf(key.array.name, sizeof key.array.name, "%s", v->name);
 			found = bsearch(&wanted, sorted, s->n, sizeof *sorted, by_name);
 		}
-		if (!found || !ends_with(s->files[(*found)->file].path, v->as.text))
+		if (!found || !ends_with(s->files[(*found)->file].path, v->text))
 			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%.80s\" is not in %s", path, v->name,
-				v->as.text);
+				v->text);
 	}
 out:
 	return st;
