@@ -16,7 +16,7 @@
 #ifdef HAVE_CUDA
 #include <dlfcn.h>
 
-#include "device/cuda/sequences/attention.h"
+#include "device/cuda/attention/attention.h"
 
 static const struct fused_shape shapes[] = {
 	{.n = 8, .heads = 12, .kv = 12, .steps = 1024, .d = 64},  /* gpt2 */

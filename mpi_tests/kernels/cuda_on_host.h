@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What src/device/cuda/kernels.cu uses of CUDA's C++, for a compiler of the host. Included before
- * it (-include), in C++. Needs no headers of CUDA: empty cuda_fp16.h and cuda_bf16.h will do.
+ * What src/device/cuda/kernels uses of CUDA's C++, for a compiler of the host. Included before it
+ * (-include), in C++. Needs no headers of CUDA: empty cuda_fp16.h and cuda_bf16.h will do.
  */
 #ifndef KERNELS_CUDA_ON_HOST_H
 #define KERNELS_CUDA_ON_HOST_H

@@ -16,6 +16,7 @@ compile_kernels() {
 		"$cc" $kernel_flags -O2 -c "$SRCDIR/$f.c" -o "$to/${f##*/}.o" || fail "$f.c does not compile"
 	done
 	"$cxx" -std=c++17 -fPIC -Wall -Wextra -g "$@" -I"$SRCDIR/include" -I"$to" \
-		-include "$SRCDIR/mpi_tests/kernels/cuda_on_host.h" -x c++ -c "$SRCDIR/src/device/cuda/kernels.cu" \
-		-o "$to/kernels.o" || fail "kernels.cu does not compile with $cxx"
+		-include "$SRCDIR/mpi_tests/kernels/cuda_on_host.h" -x c++ \
+		-c "$SRCDIR/src/device/cuda/kernels/kernels.cu" -o "$to/kernels.o" ||
+		fail "kernels.cu does not compile with $cxx"
 }

@@ -2,7 +2,7 @@
 /*
  * Cases of the kernels of GPUs, run on the host (block.h) and compared with plain formulas. Arrays
  * have exactly their size, so that an address sanitizer sees any access beside them. Compiled by
- * test_kernels.sh, with src/device/cuda/args.h in front.
+ * test_kernels.sh, with src/device/cuda/kernels/args.h in front.
  */
 #ifndef KERNELS_RIG_H
 #define KERNELS_RIG_H

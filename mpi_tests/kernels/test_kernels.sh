@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The kernels of GPUs (src/device/cuda/kernels.cu), compiled for the host and run there in blocks of 256 threads,
+# The kernels of GPUs (src/device/cuda/kernels), compiled for the host and run there in blocks of 256 threads,
 # against plain formulas: with the address and undefined sanitizers; in the tier full with ThreadSanitizer, with
 # optimisation and by clang, too. Needs neither CUDA nor a GPU. rig.h says how a case is written: without one for every
 # kernel the test is not linked.
@@ -24,7 +24,7 @@ try_kernels() {
 	fi
 	compile_kernels "$name" "$cc" "$cxx" "$@"
 	for f in rig elements norms lanes windows sequences transformer; do
-		"$cc" $kernel_flags -Wall -Wextra -g "$@" -include "$SRCDIR/src/device/cuda/args.h" -c \
+		"$cc" $kernel_flags -Wall -Wextra -g "$@" -include "$SRCDIR/src/device/cuda/kernels/args.h" -c \
 			"$SRCDIR/mpi_tests/kernels/$f.c" -o "$name/$f.o" || fail "$f.c does not compile"
 	done
 	"$cxx" "$@" "$name"/*.o -o "$name/test" -lm -lpthread || fail "no case for a kernel, or a function is missing"
@@ -41,6 +41,10 @@ if ! type g++ >/dev/null 2>&1; then
 	echo "skipped: there is no g++"
 	exit 77
 fi
+part "each header of the kernels alone"
+gcc $kernel_flags -fsyntax-only -Werror -Wall -Wextra -Wno-unused-function -D 'CUDA_FUNCTION=static inline' \
+	-D CUDA_SHARED= -D 'CUDA_BARRIER()=' -D 'sum_of(v)=(v)' -D 'most_of(v)=(v)' -D 'warp_sum(v)=(v)' \
+	-D 'warp_most(v)=(v)' -x c "$SRCDIR"/src/device/cuda/kernels/*.h || fail "a header needs another one before it"
 try_kernels address gcc g++ few -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 if in_tier full; then
 	try_kernels thread gcc g++ races -O1 -fsanitize=thread

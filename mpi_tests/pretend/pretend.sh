@@ -10,12 +10,9 @@ if ! grep -q '^CUDA: *built in' info || ! grep -q '^#define HAVE_NCCL 1' "$BUILD
 	exit 77
 fi
 
-flags="-std=gnu11 -O2 -fPIC -I$SRCDIR/include -I$SRCDIR/src -iquote $SRCDIR/src/device/cuda"
+flags="-std=gnu11 -O2 -fPIC -I$SRCDIR/include -I$SRCDIR/src"
 flags="$flags $(sed -n 's/^\(CUDA\|NCCL\)_CPPFLAGS = //p' "$BUILDDIR/Makefile" | tr '\n' ' ')"
-kernels="-include math.h -include string.h"
-for f in elements norms sequences transformer attention; do
-	kernels="$kernels -include $SRCDIR/src/device/cuda/$f.h"
-done
+kernels="-include $SRCDIR/src/device/cuda/kernels/operations.h"
 for f in gpu memory faults costs share fatbin math convolution graph program rnn nccl missing; do
 	${CC:-cc} $flags -D_GNU_SOURCE -include muster/device.h \
 		-include "$SRCDIR/src/device/cuda/cuda.h" -include nccl.h \

@@ -149,6 +149,8 @@ struct cpu_pair {
 	const struct mu_activation *activation;
 };
 enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair);
+/* An error if so many tensors cannot be summed or put together in one step. */
+enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
 /* Where a memory lies; once the operation's arrays are set. */
 void *mu_cpu_pointer(const struct mu_op *op, int memory);
 enum mu_status mu_cpu_bind(struct cpu *cpu, struct mu_op *op);
@@ -199,7 +201,24 @@ enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_
 /* The same as a step of oneDNN's, of any type of products; x, dy: memories of rows. Never added. */
 enum mu_status mu_cpu_rows_weight_step(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy);
 
-/* ---- cpu/winograd.c, cpu/columns.c: convolutions of our own ---- */
+/* ---- cpu/vectors.c: operations on the channels of each position, in loops of our own ---- */
+
+/* Memories of vectors: float32, channels last. dx -1: not wanted. */
+struct cpu_vectors {
+	int x, y, dx, dy;
+	int statistics; /* of a layer norm: mean and factor of each vector */
+	int gradient;   /* the input's, in the layout it has */
+};
+
+/* The memories of forward, which become the operation's `own`; the output gets channels last. */
+enum mu_status mu_cpu_vectors_begin(struct cpu_plan *p, struct cpu_vectors **out);
+/* Those of backward, whose step comes next; what follows that step. */
+void mu_cpu_vectors_turn(struct cpu_plan *p, struct cpu_vectors *r);
+enum mu_status mu_cpu_vectors_end(struct cpu_plan *p, const struct cpu_vectors *r);
+const struct cpu_vectors *mu_cpu_vectors_of(const struct mu_op *op);
+size_t mu_cpu_vectors_n(const struct mu_shape *shape);
+
+/* ---- cpu/convolution: winograd.c, columns.c: convolutions of our own ---- */
 
 /* Memories of a convolution's phase, data or gradients: the input, the output, the weights, the
  * bias (-1: none). */
@@ -222,7 +241,7 @@ struct cpu_own_convolution {
 /* One operation uses at most one of them: both keep their plan in cpu_op's `own`. */
 extern const struct cpu_own_convolution mu_cpu_winograd, mu_cpu_columns;
 
-/* ---- cpu/convolution_rows.c: of 1 x 1, of sequences ---- */
+/* ---- cpu/convolution/rows.c: of 1 x 1, of sequences ---- */
 
 bool mu_cpu_convolves_rows(const struct cpu_plan *p);
 enum mu_status mu_cpu_plan_convolution_rows(struct cpu_plan *p);
@@ -236,6 +255,7 @@ void mu_cpu_tensor_md(struct cpu_md *md, const struct mu_tensor *t);
 /* Set the layout of an output tensor, of a parameter (which is float32 whatever md's type). */
 enum mu_status mu_cpu_set_tensor(struct mu_tensor *t, const struct cpu_md *md);
 enum mu_status mu_cpu_set_param(struct mu_param *param, const struct cpu_md *md);
+enum mu_status mu_cpu_set_plain_params(struct mu_op *op);
 /* The layout of a parameter, or plain in these dimensions when it has none. */
 void mu_cpu_param_md(struct cpu_md *md, const struct mu_param *param, int ndims,
 		     const dnnl_dim_t *dims);
@@ -284,8 +304,6 @@ enum mu_status mu_cpu_plan_tanh(struct cpu_plan *p, int x, int y);
 /* 0 or 1 / (1 - p) for n elements of a sample, from this one on: see struct mu_op's index. */
 void mu_cpu_draw_mask(const struct mu_op *op, size_t sample, uint64_t element, size_t n, float p,
 		      float *mask);
-/* An error if so many tensors cannot be summed or put together in one step. */
-enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n);
 /* Adds the step that activates the output, in place. */
 enum mu_status mu_cpu_plan_activation_forward(struct cpu_plan *p,
 					      const struct mu_activation *activation);

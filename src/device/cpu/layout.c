@@ -70,6 +70,19 @@ enum mu_status mu_cpu_set_param(struct mu_param *param, const struct cpu_md *md)
 	return new_layout(&layout, &param->layout);
 }
 
+enum mu_status mu_cpu_set_plain_params(struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+	struct cpu_md md;
+
+	for (int i = 0; i < op->n_params; i++) {
+		mu_cpu_plain(&md, &op->params[i].shape);
+		MU_TRY(mu_cpu_set_param(&op->params[i], &md));
+	}
+out:
+	return st;
+}
+
 void mu_cpu_param_md(struct cpu_md *md, const struct mu_param *param, int ndims,
 		     const dnnl_dim_t *dims)
 {

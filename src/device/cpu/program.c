@@ -202,6 +202,17 @@ out:
 	return st;
 }
 
+enum mu_status mu_cpu_check_parts(const struct mu_op *op, int n)
+{
+	enum mu_status st = MU_OK;
+
+	if (n > CPU_MAX_PARTS)
+		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: %d tensors; at most %d can be joined", op->name, n,
+			CPU_MAX_PARTS);
+out:
+	return st;
+}
+
 enum mu_status mu_cpu_binary(struct cpu_plan *p, dnnl_alg_kind_t kind, struct cpu_pair pair)
 {
 	enum mu_status st = MU_OK;

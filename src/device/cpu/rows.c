@@ -143,7 +143,7 @@ out:
 	return st;
 }
 
-/* Of rounded numbers: a product of matrices (see dense.c). */
+/* Of rounded numbers: a product of matrices (see fully_connected.c). */
 static enum mu_status describe_data(struct cpu_plan *p, const struct cpu_rows *m,
 				    struct cpu_arg *args, dnnl_primitive_desc_t *pd)
 {

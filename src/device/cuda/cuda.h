@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda: NVIDIA's GPUs, private to src/device/cuda. cuDNN computes convolutions and LSTM, cuBLAS
- * matrix products, Muster's own kernels (kernels.cu), embedded in the program as bytes, everything
- * else. No CUDA library is linked: all are opened when a GPU is opened (cuda/load.c), and all
- * functions are called through the tables of struct cuda_api.
+ * matrix products, Muster's own kernels (kernels/), embedded in the program as bytes, everything
+ * else. A kind of operation has one file here; runtime/ is what all of them use of the driver. No
+ * CUDA library is linked: all are opened when a GPU is opened (runtime/load.c), and all functions
+ * are called through the tables of struct cuda_api.
  *
  * Parameters are plain, dense float32 in the order of their shape (the first dimension slowest), in
- * GPU memory. So are tensors, unless the device works in float16 or bfloat16: see cuda/layout.c.
+ * GPU memory. So are tensors, unless the device works in float16 or bfloat16: see layout.c.
  * One stream does the work, in the order of submission. A second stream copies to the host after an
- * event, concurrently with later work. A third one copies samples to the GPU (cuda/feed.c).
+ * event, concurrently with later work. A third one copies samples to the GPU (runtime/feed.c).
  */
 #ifndef DEVICE_CUDA_H
 #define DEVICE_CUDA_H
@@ -18,10 +19,10 @@
 #include <cudnn.h>
 
 #include "device/op.h"
-#include "args.h"
+#include "device/cuda/kernels/args.h"
 #include "device/ref/ref.h"
 
-/* ---- libraries: cuda/load.c ---- */
+/* ---- libraries: runtime/load.c ---- */
 
 /* Functions used from each library. In CUDA's headers some of these names are macros. */
 /* clang-format off */
@@ -119,12 +120,12 @@ struct cuda_device {
 	CUdeviceptr blas_workspace;
 	CUdeviceptr ended; /* counters for batch-norms: kernels of `work` run one by one */
 	cudnnHandle_t dnn;
-	struct fused_plan *fused_plans; /* of attention: sequences/attention.h */
+	struct fused_plan *fused_plans; /* of attention: attention/attention.h */
 	bool tells_products;            /* a warning said why attention is not fused */
 	size_t taken; /* bytes of its memory in use when it was opened, by other processes and the
 			 driver */
 	struct cuda_mirror *mirrors;
-	struct cuda_device *next;       /* of the process's open GPUs: cuda/share.c */
+	struct cuda_device *next;       /* of the process's open GPUs: runtime/share.c */
 	int processors;                 /* of the GPU: streaming multiprocessors */
 	const struct mu_device *device; /* device of the operation being planned, for its settings
 					   */
@@ -156,8 +157,8 @@ struct cuda_device {
 						      (d)->api.cudnnGetErrorString(result_))); \
 	} while (0)
 
-/* errors.c: report an error of the driver, or of cuBLAS or cuDNN, whose cause may be the driver's.
- */
+/* runtime/errors.c: report an error of the driver, or of cuBLAS or cuDNN, whose cause may be the
+ * driver's. */
 enum mu_status mu_cuda_failed(const struct cuda_device *d, const char *function, CUresult result);
 enum mu_status mu_cuda_library_failed(const struct cuda_device *d, const char *function,
 				      const char *text);
@@ -188,7 +189,7 @@ enum mu_status mu_cuda_finish(struct cuda_device *d);
 enum mu_status mu_cuda_enter(struct cuda_device *d);
 
 /*
- * cuda/share.c: what GPUs of a process share. Copies between two of them go directly where they
+ * runtime/share.c: what GPUs of a process share. Copies between two of them go directly where they
  * can: _join when a GPU was opened, _leave before its context is released.
  */
 enum mu_status mu_cuda_join(struct cuda_device *d);
@@ -201,15 +202,16 @@ void mu_cuda_leave(struct cuda_device *d);
 bool mu_cuda_pin(struct cuda_device *d, void *host, size_t nbytes);
 void mu_cuda_unpin(struct cuda_device *d, void *host, size_t nbytes);
 
-/* cuda/limits.c */
+/* runtime/limits.c */
 enum mu_status mu_cuda_measure(struct mu_device *device, struct mu_device_limits *limits);
 
-/* cuda/memory.c; _reserve: zeroed memory of the GPU, of which an error says how much is missing. */
+/* runtime/memory.c; _reserve: zeroed memory of the GPU, of which an error says how much is
+ * missing. */
 enum mu_status mu_cuda_reserve(struct cuda_device *d, CUdeviceptr *out, size_t nbytes,
 			       const char *what);
 extern const struct mu_device_memory mu_cuda_memory;
 
-/* ---- layouts: cuda/layout.c ---- */
+/* ---- layouts: layout.c ---- */
 
 /* Layout of a tensor (n, c, h, w) that is not plain: this type of args.h, channels last. NULL:
  * plain float32. */
@@ -268,16 +270,16 @@ uint64_t mu_cuda_hash_layout(struct mu_device *device, const void *layout);
 enum mu_status mu_cuda_lay_weights(struct cuda_device *d, enum mu_dtype dtype, struct mu_op *ops,
 				   size_t n, bool back);
 
-/* cuda/update.c: slots of struct mu_device_memory */
+/* runtime/update.c: slots of struct mu_device_memory */
 enum mu_status mu_cuda_update(struct mu_device *device, void *stream,
 			      const struct mu_device_update *u);
 enum mu_status mu_cuda_add(struct mu_device *device, void *stream, const struct mu_device_sum *s);
 
-/* launch.c: cuBLAS and cuDNN use the stream `work`, cuBLAS with the device's workspace. */
+/* runtime/launch.c: cuBLAS and cuDNN use the stream `work`, cuBLAS with the device's workspace. */
 enum { CUDA_BLAS_BYTES = 32 << 20 };
 enum mu_status mu_cuda_set_streams(struct cuda_device *d);
 
-/* cuda/record.c: slots of struct mu_device_memory */
+/* runtime/record.c: slots of struct mu_device_memory */
 enum mu_status mu_cuda_record_begin(struct mu_device *device);
 enum mu_status mu_cuda_record_end(struct mu_device *device, void **recording);
 enum mu_status mu_cuda_replay(struct mu_device *device, void *recording);
@@ -285,7 +287,7 @@ void mu_cuda_free_recording(struct mu_device *device, void *recording);
 /* layout.c: of a planned operation */
 bool mu_cuda_can_record(const struct mu_op *op, bool backward);
 
-/* cuda/feed.c: slots of struct mu_device_memory */
+/* runtime/feed.c: slots of struct mu_device_memory */
 enum mu_status mu_cuda_feed_open(struct mu_device *device, struct mu_feed *feed, size_t nbytes,
 				 const char *what);
 void mu_cuda_feed_close(struct mu_device *device, struct mu_feed *feed);
@@ -338,7 +340,7 @@ enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 #undef KIND
 void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
 
-/* ---- shared by several kinds: cuda/dense.c ---- */
+/* ---- products.c ---- */
 
 /* How cuBLAS may multiply arrays of float32, or of half types. */
 cublasMath_t mu_cuda_blas_math(const struct mu_device *device, bool is_float32);
@@ -372,6 +374,8 @@ struct cuda_products {
 };
 enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_products *p);
 
+/* ---- shared.c: for several kinds ---- */
+
 /* The kernels' number of the activation; NULL: CUDA_LINEAR. */
 int mu_cuda_activation_code(const struct mu_activation *activation);
 /* Apply bias and activation, if any, to the output of a convolution or a fully connected layer. */
@@ -381,7 +385,22 @@ enum mu_status mu_cuda_bias_gradient(struct cuda_device *d, struct mu_op *op, vo
 /* Convert the output's gradient to the gradient before its fused activation, in place. */
 enum mu_status mu_cuda_undo_activation(struct cuda_device *d, struct mu_op *op);
 
-/* ---- sums over channels: cuda/norm.c ---- */
+/* Copy values or a gradient of a tensor, from one of the same layout. */
+enum mu_status mu_cuda_copy_like(struct cuda_device *d, float *to, const float *from,
+				 const struct mu_tensor *like);
+/*
+ * Sum of the data, or the gradients, of some tensors. y may be the first. Added in order, as many
+ * at a time as a kernel supports; the last kernel also applies the activation, or its derivative.
+ */
+enum mu_status mu_cuda_add_all(struct cuda_device *d, struct mu_tensor *const *tensors, int n,
+			       bool grads, struct cuda_add *args);
+
+/* ---- sums over channels: channel_sums.c ---- */
+
+/* Blocks that a processor of the GPU holds of the kernels of batch_norm_groups.h, which keep
+ * channels in registers, forward and backward, so that all blocks run at a time: test_sass.sh
+ * checks their registers. */
+enum { CUDA_SUM_BLOCKS = 4, CUDA_SUM_BLOCKS_BACKWARD = 3 };
 
 /* Bytes of the device's counters of blocks that have ended. */
 size_t mu_cuda_ended_bytes(const struct cuda_device *d);

@@ -7,7 +7,7 @@
 
 #include <muster/base.h>
 
-/* Of dropout's random numbers: see pointwise.c. */
+/* Of dropout's random numbers: see dropout.c. */
 enum { DRAW_BITS = 40 };
 
 static struct mu_attention_sizes sizes_of(const struct mu_op *op)

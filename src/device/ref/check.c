@@ -18,6 +18,11 @@ out:
 	return st;
 }
 
+enum mu_status mu_ref_need_same_shape(struct mu_op *op)
+{
+	return mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &op->inputs[0]->shape);
+}
+
 enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form)
 {
 	enum mu_status st = MU_OK;

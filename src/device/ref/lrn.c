@@ -21,7 +21,7 @@ static enum mu_status plan(struct mu_op *op)
 	const struct mu_lrn *a = op->attr;
 
 	MU_TRY(mu_ref_need_ndims(op, 4, "(n, c, h, w)"));
-	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &op->inputs[0]->shape));
+	MU_TRY(mu_ref_need_same_shape(op));
 	if (a->size < 1 || a->size % 2 == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (lrn): size %d; it must be odd", op->name, a->size);
 out:

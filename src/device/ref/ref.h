@@ -12,6 +12,8 @@
 #ifndef DEVICE_REF_H
 #define DEVICE_REF_H
 
+#include <string.h>
+
 #include "device/op.h"
 
 struct mu_ref_kind {
@@ -40,6 +42,7 @@ enum mu_status mu_ref_set_plain(struct mu_op *op);
 /* An error unless `have`, the shape of `what` of this operation ("output", "weight"), is `want`. */
 enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
 				 const struct mu_shape *have, const struct mu_shape *want);
+enum mu_status mu_ref_need_same_shape(struct mu_op *op); /* of output and input */
 /* An error unless the first input has ndims dimensions, described by `form`: "(n, c, h, w)". */
 enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form);
 
@@ -55,6 +58,13 @@ bool mu_ref_drops(const struct mu_op *op, size_t sample, uint64_t element, float
 size_t mu_ref_features(const struct mu_shape *shape);
 /* Elements of one channel of one sample: h * w, or 1. */
 size_t mu_ref_area(const struct mu_shape *shape);
+
+/* In place both are the same memory, and nothing is copied. */
+static inline void mu_ref_copy(float *to, const float *from, size_t n)
+{
+	if (to != from)
+		memcpy(to, from, n * sizeof *to);
+}
 
 /* y = f(y), element by element. */
 void mu_ref_activate(const struct mu_activation *activation, float *y, size_t n);

@@ -9,7 +9,7 @@
 
 #include <muster/base.h>
 
-#include "device/cuda/errors.h"
+#include "device/cuda/runtime/errors.h"
 
 #define WORD_OF(x) #x
 #define WORD(x) WORD_OF(x)

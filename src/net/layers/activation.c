@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations: two kinds, since the gradient of the smooth ones needs the input. */
+/* Activations; the smooth ones are a kind of their own, since their gradient needs the input. */
 #include "layer.h"
 
-static const char *title(const void *attr)
+const char *mu_layer_activation_title(const void *attr)
 {
 	switch (((const struct mu_activation *)attr)->kind) {
 	case MU_ACTIVATION_RELU: return "relu";
@@ -15,7 +15,7 @@ static const char *title(const void *attr)
 	return "?";
 }
 
-static int shape(struct net_draft *d)
+int mu_layer_activation_shape(struct net_draft *d)
 {
 	const struct mu_activation *a = d->layer->attr;
 
@@ -29,17 +29,8 @@ const struct mu_layer_kind mu_layer_activation = {
 	.attr_nbytes = sizeof(struct mu_activation),
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_OVERWRITES_GRAD |
 		  MU_LAYER_IS_ACTIVATION,
-	.shape = shape,
-	.title = title,
-};
-
-const struct mu_layer_kind mu_layer_smooth = {
-	.op = MU_OP_SMOOTH,
-	.attr_nbytes = sizeof(struct mu_activation),
-	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
-	.restored = 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
-	.shape = shape,
-	.title = title,
+	.shape = mu_layer_activation_shape,
+	.title = mu_layer_activation_title,
 };
 
 int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, const char *name)

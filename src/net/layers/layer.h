@@ -99,6 +99,11 @@ int mu_layer_fail(struct mu_net *net, const char *format, ...)
 /* It needs an input of this form, not that one. */
 int mu_layer_needs(struct mu_net *net, const char *form, const struct mu_shape *in);
 
+/* ---- activation.c: activations and smooth ones ---- */
+
+const char *mu_layer_activation_title(const void *attr);
+int mu_layer_activation_shape(struct net_draft *d);
+
 /* ---- shapes.c: what the rows share ---- */
 
 size_t mu_layer_features(const struct mu_shape *s); /* of a sample */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Convolutions by cuDNN's graph API: alone, or in one kernel with what stands beside them. Of a
- * batch-norm's neighbours the device uses DNN_FORWARD_STATISTICS (norm.c): the convolution writes
- * its sums behind its output (sums_at of struct mu_tensor), and batch-norm's forward, which then
- * reads the output once less, starts from them. dnn/graph.h says which engines are taken.
+ * batch-norm's neighbours the device uses DNN_FORWARD_STATISTICS (batch_norm.c): the convolution
+ * writes its sums after its output (sums_at of struct mu_tensor), and batch-norm's forward, which
+ * then reads the output once less, starts from them. dnn/graph.h says which engines are taken.
  *
  * Products of float16 and bfloat16 are summed in float32.
  *
