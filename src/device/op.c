@@ -54,7 +54,7 @@ bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
 const char *mu_op_kind_name(enum mu_op_kind kind)
 {
 	static const char *const names[MU_OP_N] = {
-#define KIND(OP, row, name) name,
+#define KIND(OP, row, name, cpu, cuda) name,
 #include "device/kinds.def"
 #undef KIND
 	};

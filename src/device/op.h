@@ -22,7 +22,7 @@
 /* ---- kinds ---- */
 
 enum mu_op_kind {
-#define KIND(OP, row, name) MU_OP_##OP,
+#define KIND(OP, row, name, cpu, cuda) MU_OP_##OP,
 #include "device/kinds.def"
 #undef KIND
 	MU_OP_N,

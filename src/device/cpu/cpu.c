@@ -13,8 +13,10 @@ void omp_set_dynamic(int on);
 int omp_get_max_active_levels(void);
 void omp_set_max_active_levels(int n);
 
+#define BY_own(row) mu_cpu_plan_##row
+#define BY_ref(row) mu_cpu_plan_by_ref
 static enum mu_status (*const planners[MU_OP_N])(struct cpu_plan *p) = {
-#define KIND(OP, row, name) mu_cpu_plan_##row,
+#define KIND(OP, row, name, cpu, cuda) BY_##cpu(row),
 #include "device/kinds.def"
 #undef KIND
 };

@@ -294,9 +294,11 @@ enum mu_status mu_cpu_measure(struct mu_device *device, struct mu_device_limits 
 
 /* ---- one planner per kind ---- */
 
-#define KIND(OP, row, name) enum mu_status mu_cpu_plan_##row(struct cpu_plan *p);
+#define KIND(OP, row, name, cpu, cuda) enum mu_status mu_cpu_plan_##row(struct cpu_plan *p);
 #include "device/kinds.def"
 #undef KIND
+/* Those of kinds that are left to ref. */
+enum mu_status mu_cpu_plan_by_ref(struct cpu_plan *p);
 /* Our own maximum pooling; false where it does not fit, else *st says how planning went. */
 bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const struct cpu_md *src, enum mu_status *st);
 /* The step y = tanh(x); both memories are float32 and of one layout. */

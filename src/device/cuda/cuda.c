@@ -11,8 +11,16 @@
 
 extern const struct mu_device_ops mu_device_cuda;
 
+#define BY_own(row) &mu_cuda_##row
+#define BY_ref(row) \
+	&(const struct cuda_kind) \
+	{ \
+		.like = &mu_ref_##row, .host_forward = true, .host_backward = true, \
+		.plan = mu_cuda_plan_by_ref, .forward = mu_cuda_forward_by_ref, \
+		.backward = mu_cuda_backward_by_ref, .release = mu_cuda_release_by_ref \
+	}
 static const struct cuda_kind *const kinds[MU_OP_N] = {
-#define KIND(OP, row, name) &mu_cuda_##row,
+#define KIND(OP, row, name, cpu, cuda) BY_##cuda(row),
 #include "device/kinds.def"
 #undef KIND
 };
@@ -186,9 +194,6 @@ static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 
 	MU_TRY(mu_cuda_enter(d));
 	d->device = device;
-	if (!kinds[op->kind])
-		MU_FAIL(MU_ERR_UNSUPPORTED, "%s: GPUs have no %s yet; take the device cpu",
-			op->name, mu_op_kind_name(op->kind));
 	if (op->kind == MU_OP_SOFTMAX)
 		op->fusion.in_place = op->fusion.in_place && op->phase == MU_PHASE_TRAIN &&
 				      mu_cuda_in_rows(op->inputs[0]);

@@ -324,6 +324,12 @@ struct cuda_kind {
 	void (*release)(struct cuda_device *d, struct mu_op *op);
 };
 
+/* by_ref.c: kinds that are left to ref, on the host. */
+enum mu_status mu_cuda_plan_by_ref(struct cuda_device *d, struct mu_op *op);
+enum mu_status mu_cuda_forward_by_ref(struct cuda_device *d, struct mu_op *op);
+enum mu_status mu_cuda_backward_by_ref(struct cuda_device *d, struct mu_op *op);
+void mu_cuda_release_by_ref(struct cuda_device *d, struct mu_op *op);
+
 /* The view: created when an operation is planned; before its work pointers are set and inputs
  * converted. */
 enum mu_status mu_cuda_plan_view(struct cuda_device *d, struct mu_op *op,
@@ -335,7 +341,7 @@ struct mu_op *mu_cuda_view(const struct mu_op *op);
 /* Convert the gradients of converted inputs back. */
 enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 
-#define KIND(OP, row, name) extern const struct cuda_kind mu_cuda_##row;
+#define KIND(OP, row, name, cpu, cuda) extern const struct cuda_kind mu_cuda_##row;
 #include "device/kinds.def"
 #undef KIND
 void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);

@@ -12,10 +12,25 @@
 extern const struct mu_device_ops mu_device_ref;
 
 static const struct mu_ref_kind *const kinds[MU_OP_N] = {
-#define KIND(OP, row, name) &mu_ref_##row,
+#define KIND(OP, row, name, cpu, cuda) &mu_ref_##row,
 #include "device/kinds.def"
 #undef KIND
 };
+
+const struct mu_ref_kind *mu_ref_kind_of(enum mu_op_kind kind)
+{
+	return kinds[kind];
+}
+
+enum mu_status mu_ref_backward(struct mu_op *op)
+{
+	const struct mu_ref_kind *kind = kinds[op->kind];
+
+	if (kind->try_backward)
+		return kind->try_backward(op);
+	kind->backward(op);
+	return MU_OK;
+}
 
 static enum mu_status plan(struct mu_device *device, struct mu_op *op)
 {
@@ -42,13 +57,8 @@ static enum mu_status forward(struct mu_device *device, struct mu_op *op)
 
 static enum mu_status backward(struct mu_device *device, struct mu_op *op)
 {
-	const struct mu_ref_kind *kind = kinds[op->kind];
-
 	(void)device;
-	if (kind->try_backward)
-		return kind->try_backward(op);
-	kind->backward(op);
-	return MU_OK;
+	return mu_ref_backward(op);
 }
 
 /* ---- nothing to keep: no handles, one layout ---- */

@@ -80,7 +80,7 @@ static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_
 	return kind->traits & trait;
 }
 
-#define KIND(OP, row, name) extern const struct mu_layer_kind mu_layer_##row;
+#define KIND(OP, row, name, cpu, cuda) extern const struct mu_layer_kind mu_layer_##row;
 #include "device/kinds.def"
 #undef KIND
 

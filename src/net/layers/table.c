@@ -3,7 +3,7 @@
 #include "layer.h"
 
 static const struct mu_layer_kind *const kinds[MU_OP_N] = {
-#define KIND(OP, row, name) [MU_OP_##OP] = &mu_layer_##row,
+#define KIND(OP, row, name, cpu, cuda) [MU_OP_##OP] = &mu_layer_##row,
 #include "device/kinds.def"
 #undef KIND
 };
