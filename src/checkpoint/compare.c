@@ -56,14 +56,6 @@ out:
 	return st;
 }
 
-/* Earlier versions recorded 0 for a network's own depth and heads. The structure is compared in any
- * case. */
-static bool is_unknown(const struct checkpoint_identity_item *item, const char *text)
-{
-	return (strcmp(item->name, "num-layers") == 0 || strcmp(item->name, "num-heads") == 0) &&
-	       strcmp(text, "0") == 0;
-}
-
 static bool is(const struct checkpoint_identity_item *item, const char *name)
 {
 	return strcmp(item->name, name) == 0;
@@ -156,7 +148,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 			MU_TRY(mu_array_file_get_text(c->file, item->name, text, sizeof text));
 		else
 			snprintf(text, sizeof text, "0");
-		if (strcmp(text, item->text) != 0 && !is_unknown(item, text))
+		if (strcmp(text, item->text) != 0)
 			MU_TRY(note(r, item, text, c, d));
 	}
 	d->validation |= d->unknown;

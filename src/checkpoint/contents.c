@@ -108,17 +108,12 @@ out:
 	return st;
 }
 
-/* Files of earlier versions have none. */
 static enum mu_status read_loss_scale(struct checkpoint_loss_scale *s, struct mu_array_file *file,
 				      const char *path)
 {
 	enum mu_status st = MU_OK;
 	char text[128];
-	bool there;
 
-	MU_TRY(mu_array_file_has_text(file, "loss_scale", &there));
-	if (!there)
-		goto out;
 	MU_TRY(mu_array_file_get_text(file, "loss_scale", text, sizeof text));
 	if (sscanf(text, "%lf, %zu good batches since, %zu left out", &s->scale, &s->good,
 		   &s->left_out) != 3 ||
@@ -135,11 +130,7 @@ static enum mu_status read_best(struct checkpoint_best *b, struct mu_array_file 
 	enum mu_status st = MU_OK;
 	char text[128];
 	int pending;
-	bool there;
 
-	MU_TRY(mu_array_file_has_text(file, "best", &there));
-	if (!there)
-		goto out;
 	MU_TRY(mu_array_file_get_text(file, "best", text, sizeof text));
 	if (sscanf(text, "%15s %lf, epoch %zu, %zu validations since, pending %d", b->metric,
 		   &b->value, &b->epoch, &b->since, &pending) != 5 ||
@@ -157,7 +148,6 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 	enum mu_status st = MU_OK;
 	unsigned long long updates;
 	char text[512];
-	bool there;
 
 	MU_TRY(mu_array_file_get_text(file, "epoch", text, sizeof text));
 	at->epoch = strtoul(text, NULL, 10);
@@ -181,9 +171,6 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 	MU_TRY(mu_array_file_get_text(file, "metrics_window", text, sizeof text));
 	if (!mu_metrics_scan(&at->window, loss, text))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_window\": \"%s\"", path, text);
-	MU_TRY(mu_array_file_has_text(file, "plateau", &there));
-	if (!there) /* a file of an earlier version */
-		goto out;
 	MU_TRY(mu_array_file_get_text(file, "plateau", text, sizeof text));
 	if (sscanf(text, "best %lf, rate %lf", &at->plateau.best, &at->plateau.rate) != 2)
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"plateau\": \"%s\"", path, text);

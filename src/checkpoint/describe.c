@@ -6,10 +6,8 @@
  */
 #include "contents.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <muster/input.h>
 #include <muster/tokens.h>
@@ -62,25 +60,6 @@ out:
 
 /* ---- reading ---- */
 
-/* "P-0003.h5" of an earlier version: the vocabulary is in P-vocab.txt. */
-static void find_vocabulary_file(const char *checkpoint, char *place, size_t nbytes)
-{
-	size_t n = strlen(checkpoint);
-
-	n = n > 3 ? n - 3 : 0; /* ".h5" */
-	for (int part = 0; part < 2; part++) {
-		size_t digits = 0;
-
-		while (digits < n && isdigit((unsigned char)checkpoint[n - digits - 1]))
-			digits++;
-		if (digits > 0 && digits < n && checkpoint[n - digits - 1] == '-')
-			n -= digits + 1;
-	}
-	snprintf(place, nbytes, "%.*s-vocab.txt", (int)n, checkpoint);
-	if (access(place, R_OK) != 0)
-		place[0] = '\0';
-}
-
 /* Options, by enum checkpoint_described. */
 static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
@@ -95,19 +74,6 @@ static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_RGB_MEAN] = "rgb-mean",	  [CHECKPOINT_RGB_STD] = "rgb-std",
 	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
-
-/* Earlier versions recorded 0 for a network's own depth, which was 110 of resnet for small
- * images. */
-static void find_depth(struct checkpoint_description *d)
-{
-	const char *shape = d->of[CHECKPOINT_IMAGE_SHAPE];
-	unsigned height;
-
-	if (strcmp(d->of[CHECKPOINT_NUM_LAYERS], "0") == 0 &&
-	    (strcmp(d->network, "resnet") == 0 || strcmp(d->network, "resnet-v1") == 0) &&
-	    sscanf(shape, "%*u,%u", &height) == 1 && height <= MU_SMALL_IMAGE)
-		snprintf(d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of, "110");
-}
 
 static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_description *d,
 				const struct mu_options *given)
@@ -124,7 +90,6 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 		MU_TRY(mu_array_file_find_text(file, "num_layers",
 					       d->of[CHECKPOINT_NUM_LAYERS], sizeof *d->of));
 	MU_TRY(mu_array_file_find_text(file, "network", d->network, sizeof d->network));
-	find_depth(d);
 	MU_TRY(mu_array_file_find_text(file, NETWORK_FILE, place, sizeof place));
 	/* A checkpoint may come from anywhere: it names no program to run. */
 	if (!mu_options_given(given, "network") && (*place || strchr(d->network, '/')))
@@ -141,8 +106,6 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 		snprintf(d->of[CHECKPOINT_VOCAB], sizeof *d->of, "%s", d->path);
 	else if (strcmp(d->input, "tokens") == 0)
 		snprintf(d->of[CHECKPOINT_VOCAB], sizeof *d->of, CONF_NUMBERS);
-	else if (*place)
-		find_vocabulary_file(d->path, d->of[CHECKPOINT_VOCAB], sizeof *d->of);
 out:
 	return st;
 }
