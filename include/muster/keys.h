@@ -28,7 +28,7 @@
  *
  * jobs/examples/keys.c is the whole program. Compile and run it with
  *
- *	mpicc keys.c -o keys $(pkg-config --cflags --libs muster)
+ *	mpicc keys.c -o keys $(pkg-config --cflags --libs muster-keys)
  *	mpirun -np 4 ./keys
  *
  * ---- life cycle ----
@@ -139,8 +139,17 @@ struct mu_kv_updater {
 	void *context;
 };
 
+/* What a type of store is; the same names as of the store of a model, but for those on GPUs. */
+struct mu_keys_type {
+	bool has_servers; /* some ranks are servers */
+	bool distributed; /* for several workers */
+	bool synchronous; /* one update of all workers' pushes: see "synchronous stores" above */
+};
+/* Unknown type: MU_ERR_USAGE with the list. Not collective. */
+enum mu_status mu_keys_type_check(const char *type, struct mu_keys_type *is);
+
 struct mu_keys_config {
-	const char *type; /* "dist_sync", ...: see mu_kv_type_check in kvstore.h */
+	const char *type; /* "dist_sync", ...; whole words, see mu_keys_type_check */
 	const struct mu_topology *topology;
 	enum mu_verbose verbose; /* counts on rank 0 */
 	/* What mu_keys_set_updater may name. Equal on all ranks; borrowed until mu_keys_free. */

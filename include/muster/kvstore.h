@@ -94,7 +94,6 @@
 #include <muster/base.h>
 #include <muster/comm.h>
 #include <muster/compress.h>
-#include <muster/keys.h>
 #include <muster/optim.h>
 
 MU_BEGIN_C
@@ -133,10 +132,7 @@ struct mu_kv_life {
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
 	const struct mu_topology *topology;
-	/*
-	 * Of worker 0: the model. Servers pass NULL: they get it from worker 0. No slices on all
-	 * workers: a store of keys, for which the members from optim to message_bytes do not count.
-	 */
+	/* The model, on worker 0: at least one slice. Servers pass NULL: they get it from there. */
 	const struct mu_slice *slices;
 	size_t n_slices;
 	struct mu_optim_config optim; /* equal on all ranks */
@@ -163,9 +159,6 @@ struct mu_kv_config {
 	const struct mu_kv_life *lives;
 	size_t message_bytes;    /* largest message; 0 = 1 GiB */
 	enum mu_verbose verbose; /* of rank 0 */
-	/* Store of keys: what mu_kv_set_updater may name; the same on all ranks. Not copied. */
-	const struct mu_kv_updater *updaters;
-	size_t n_updaters;
 };
 
 /* What a store is. */
@@ -326,7 +319,7 @@ struct mu_kv_memory {
 	size_t copies;    /* of a server end of dist_async: what those workers have pulled */
 };
 
-/* The layout of the model, or of the keys so far, in the store: for the start log. */
+/* The layout of the model in the store: for the start log. */
 struct mu_kv_layout {
 	size_t n_keys, n_buckets;
 	size_t bytes;                                      /* of the weights */
@@ -368,8 +361,7 @@ double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second);
 
 /*
  * Staleness of dist_async: updates by others between a worker's pull and its next push, over all
- * pushes and servers. Valid on workers after mu_kv_finish; all zero for synchronous stores. The
- * store of keys does not count it: its workers need not pull before they push.
+ * pushes and servers. Valid on workers after mu_kv_finish; all zero for synchronous stores.
  */
 #define MU_KV_STALENESS_BINS 12
 struct mu_kv_staleness {
@@ -382,34 +374,6 @@ struct mu_kv_staleness {
 	double held_back, held_back_seconds;
 };
 void mu_kv_staleness(const struct mu_kv *kv, struct mu_kv_staleness *staleness);
-
-/*
- * ---- a store of keys under the old names ----
- *
- * The calls of keys.h on a struct mu_kv that mu_kv_new made without slices. mu_kv_serve,
- * mu_kv_finish, mu_kv_layout and mu_kv_free work on both kinds; every other call for the one kind
- * on a store of the other is MU_ERR_ARGUMENT. New programs use struct mu_keys.
- */
-enum mu_status mu_kv_init(struct mu_kv *kv, size_t n, const struct mu_kv_item *items);
-enum mu_status mu_kv_push(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority);
-enum mu_status mu_kv_pull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items, int priority);
-enum mu_status mu_kv_pushpull(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
-			      int priority);
-enum mu_status mu_kv_pull_rows(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
-			       int priority);
-enum mu_status mu_kv_broadcast(struct mu_kv *kv, size_t n, const struct mu_kv_item *items,
-			       int priority);
-enum mu_status mu_kv_set_optimizer(struct mu_kv *kv, const struct mu_kv_optimizer *optimizer);
-enum mu_status mu_kv_set_updater(struct mu_kv *kv, const char *name);
-enum mu_status mu_kv_set_compression(struct mu_kv *kv, const char *type, double threshold);
-enum mu_status mu_kv_barrier(struct mu_kv *kv);
-enum mu_status mu_kv_states_save(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
-enum mu_status mu_kv_states_load(struct mu_kv *kv, mu_kv_state_fn fn, void *context);
-/* Of both kinds of store. */
-int mu_kv_rank(const struct mu_kv *kv); /* number of this worker, or of this server */
-int mu_kv_num_workers(const struct mu_kv *kv);
-int mu_kv_num_servers(const struct mu_kv *kv);
-const char *mu_kv_type(const struct mu_kv *kv);
 
 MU_END_C
 

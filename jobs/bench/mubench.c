@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <muster/kvstore.h>
+#include <muster/keys.h>
 
 #include "program.h"
 #include "sweep_main.h"
@@ -90,7 +90,7 @@ static const struct mu_option table[] = {
 struct job {
 	struct values v;
 	struct mu_topology t;
-	struct mu_kv *kv;
+	struct mu_keys *keys;
 	float *gradients, *values, *copy; /* of the largest call */
 	bool synchronous;
 	int next_key;
@@ -131,7 +131,7 @@ static enum mu_status load_init(struct job *j, struct load *l, size_t n_keys, si
 		l->pull[k] =
 			(struct mu_kv_item){.key = j->next_key++, .n_arrays = 1, .arrays = a + 1};
 	}
-	MU_TRY(mu_kv_init(j->kv, n_keys, l->push));
+	MU_TRY(mu_keys_init(j->keys, n_keys, l->push));
 out:
 	return st;
 }
@@ -151,7 +151,7 @@ static void load_release(struct load *l)
  */
 static enum mu_status by_store(struct job *j, struct load *l)
 {
-	return mu_kv_pushpull(j->kv, l->n_keys, l->push, 0);
+	return mu_keys_pushpull(j->keys, l->n_keys, l->push, 0);
 }
 
 static enum mu_status by_allreduce(struct job *j, struct load *l)
@@ -177,7 +177,7 @@ static enum mu_status time_one(struct job *j, struct load *l, way_fn way, double
 	start = mu_now();
 	MU_TRY(way(j, l));
 	*seconds = mu_now() - start;
-	MU_TRY(mu_kv_barrier(j->kv)); /* others may still pull what this worker owns */
+	MU_TRY(mu_keys_barrier(j->keys)); /* others may still pull what this worker owns */
 	MU_TRY(mu_allreduce_double(seconds, 1, MPI_MAX, j->t.peers));
 out:
 	return st;
@@ -227,7 +227,7 @@ static enum mu_status prepare(struct job *j, struct load *l)
 	MU_TRY(by_store(j, l));
 	if (j->synchronous)
 		MU_TRY(check_sums(j, l, (float)j->t.num_workers));
-	MU_TRY(mu_kv_barrier(j->kv));
+	MU_TRY(mu_keys_barrier(j->keys));
 	fill(j, l);
 	MU_TRY(by_allreduce(j, l));
 	MU_TRY(time_one(j, l, by_store, &once));
@@ -272,7 +272,7 @@ static void report(const struct job *j, const struct load *l, const struct resul
 		       "0f,"
 		       "\"rounds\":%zu,\"seconds\":%.4g,\"GBps\":%.4g,\"allreduce_seconds\":%.4g,"
 		       "\"memcpy_seconds\":%.4g}\n",
-		       mu_kv_type(j->kv), j->t.num_workers, j->t.num_servers, l->n_keys, nbytes,
+		       mu_keys_type(j->keys), j->t.num_workers, j->t.num_servers, l->n_keys, nbytes,
 		       l->rounds, r->store, nbytes / r->store / 1e9, r->allreduce, r->copy);
 	else
 		printf("%6zu %11.0f %12.1f %8.3f %12.1f %12.1f %8zu\n", l->n_keys, nbytes,
@@ -307,19 +307,19 @@ static enum mu_status run_worker(struct job *j)
 	MU_TRY(mu_alloc((void **)&j->values, most, "values"));
 	MU_TRY(mu_alloc((void **)&j->copy, most, "copies"));
 	if (!j->synchronous)
-		MU_TRY(mu_kv_set_optimizer(j->kv, &add));
+		MU_TRY(mu_keys_set_optimizer(j->keys, &add));
 	if (j->t.index == 0 && !j->v.json)
 		printf("%s, %d worker%s, %d server%s\n%6s %11s %12s %8s %12s %12s %8s\n",
-		       mu_kv_type(j->kv), j->t.num_workers, MU_S(j->t.num_workers),
-		       j->t.num_servers, MU_S(j->t.num_servers), "keys", "bytes",
-		       "store us", "GB/s", "allreduce us", "memcpy us", "rounds");
+		       mu_keys_type(j->keys), j->t.num_workers, MU_S(j->t.num_workers),
+		       j->t.num_servers, MU_S(j->t.num_servers), "keys", "bytes", "store us",
+		       "GB/s", "allreduce us", "memcpy us", "rounds");
 	for (size_t n = (size_t)j->v.min_bytes; n <= (size_t)j->v.max_bytes; n *= 4)
 		MU_TRY(run_load(j, 1, n));
 	if (keys > 0) {
 		MU_TRY(run_load(j, 1, keys * key));
 		MU_TRY(run_load(j, keys, key));
 	}
-	MU_TRY(mu_kv_finish(j->kv));
+	MU_TRY(mu_keys_finish(j->keys));
 out:
 	return st;
 }
@@ -328,14 +328,14 @@ static enum mu_status run(void *context, MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
 	struct job *j = context;
-	struct mu_kv_config config = {.type = j->v.kv_store, .topology = &j->t};
-	struct mu_kv_type is;
+	struct mu_keys_config config = {.type = j->v.kv_store, .topology = &j->t};
+	struct mu_keys_type is;
 	int rank, size, threads;
 
 	MU_TRY(mu_comm_rank(world, &rank, &size));
 	if (!config.type)
 		config.type = size > 1 ? "dist_sync" : "local";
-	MU_TRY(mu_kv_type_check(config.type, &is));
+	MU_TRY(mu_keys_type_check(config.type, &is));
 	if (!is.has_servers && j->v.num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers",
 			j->v.num_servers, config.type);
@@ -346,13 +346,13 @@ static enum mu_status run(void *context, MPI_Comm world)
 	MU_TRY(mu_topology_init(&j->t, world, is.has_servers ? (int)j->v.num_servers : 0,
 				MU_PLACEMENT_SPREAD));
 	MU_TRY(mu_topology_place(&j->t, &threads));
-	MU_TRY(mu_kv_new(&j->kv, &config));
+	MU_TRY(mu_keys_new(&j->keys, &config));
 	if (j->t.role == MU_ROLE_SERVER)
-		MU_TRY(mu_kv_serve(j->kv));
+		MU_TRY(mu_keys_serve(j->keys));
 	else
 		MU_TRY(run_worker(j));
 out:
-	mu_kv_free(j->kv);
+	mu_keys_free(j->keys);
 	mu_free(j->gradients);
 	mu_free(j->values);
 	mu_free(j->copy);

@@ -2,7 +2,7 @@
 /*
  * The store alone: every worker pushes its number under key 0, and pulls the sum over all workers.
  *
- *	mpicc keys.c -o keys $(pkg-config --cflags --libs muster)
+ *	mpicc keys.c -o keys $(pkg-config --cflags --libs muster-keys)
  *	mpirun -np 4 ./keys           three workers and one server: prints "sum 6" three times
  */
 #include <muster/keys.h>

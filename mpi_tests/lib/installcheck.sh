@@ -102,7 +102,19 @@ if command -v pkg-config >/dev/null; then
 	# shellcheck disable=SC2086 # flags are words
 	tool "a program with the library" $CC "$examples/keys.c" -o keys $flags
 	# shellcheck disable=SC2086
+	tool "a program that is linked with all" $MPIRUN -n 3 ./keys
+	# shellcheck disable=SC2046,SC2086
+	tool "a program with the store of keys alone" $CC "$examples/keys.c" -o keys \
+		$(pkg-config $place --cflags --libs muster-keys)
+	# shellcheck disable=SC2086
 	tool "the store alone" $MPIRUN -n 3 ./keys
+	! $NM keys | grep -E ' (dnnl_|cu[A-Z]|cudnn|H5F)' || die "the store of keys brings more than MPI"
+	sed 's|mu_keys_finish(keys)|mu_keys_save(keys, "keys.h5", MU_KEYS_WEIGHTS)); MU_TRY(&|' \
+		"$examples/keys.c" >save.c
+	# shellcheck disable=SC2046,SC2086
+	tool "a program that saves keys" $CC save.c -o save \
+		$(pkg-config $place --static --cflags --libs muster-keys)
+	! $NM save | grep -E ' (dnnl_|cu[A-Z]|cudnn)' || die "files of keys bring more than HDF5"
 	# shellcheck disable=SC2046,SC2086 # words
 	tool "a model" $CC -shared -fPIC "$examples/mynet.c" -o mynet.so \
 		$(pkg-config $place --cflags muster)

@@ -42,22 +42,22 @@ static inline bool check_fails(enum mu_status st, enum mu_status expected, const
 
 /* Run a store: the worker's part is given, servers serve. */
 static inline void keys_run(const char *type, const struct mu_topology *t,
-			    const struct mu_kv_config *more, void (*worker)(struct mu_kv *, void *),
-			    void *context)
+			    const struct mu_keys_config *more,
+			    void (*worker)(struct mu_keys *, void *), void *context)
 {
-	struct mu_kv_config config = *more;
-	struct mu_kv *kv = NULL;
+	struct mu_keys_config config = *more;
+	struct mu_keys *store = NULL;
 
 	config.type = type;
 	config.topology = t;
-	must(mu_kv_new(&kv, &config));
+	must(mu_keys_new(&store, &config));
 	if (t->role == MU_ROLE_SERVER) {
-		must(mu_kv_serve(kv));
+		must(mu_keys_serve(store));
 	} else {
-		worker(kv, context);
-		must(mu_kv_finish(kv));
+		worker(store, context);
+		must(mu_keys_finish(store));
 	}
-	mu_kv_free(kv);
+	mu_keys_free(store);
 }
 
 /* One key with one array. */

@@ -73,7 +73,7 @@ static float expected(const char *rule, int n_workers, size_t k, size_t round, s
 /* ---- a worker's program ---- */
 
 struct program {
-	struct mu_kv *kv;
+	struct mu_keys *store;
 	const char *rule;
 	struct mu_random draws;
 	uint64_t n_draws;
@@ -103,7 +103,7 @@ static void fill_push(struct program *p, size_t k)
 	struct mu_kv_item *item = &p->items[k];
 	const size_t n = size_of(k);
 	const size_t round = ++p->pushes[k];
-	const int me = mu_kv_rank(p->kv);
+	const int me = mu_keys_rank(p->store);
 
 	p->arrays[k][0].n = p->arrays[k][1].n = n;
 	*item = (struct mu_kv_item){
@@ -150,11 +150,11 @@ static void compare(struct program *p, size_t k)
 
 		mu_dtype_to_float(a->dtype, p->values, a->data, size_of(k));
 		for (size_t i = 0; i < size_of(k); i++)
-			wrong += p->values[i] !=
-				 expected(p->rule, mu_kv_num_workers(p->kv), k, p->pushes[k], i);
+			wrong += p->values[i] != expected(p->rule, mu_keys_num_workers(p->store), k,
+							  p->pushes[k], i);
 		if (wrong && p->wrong == 0)
 			fprintf(stderr, "worker %d: key %d, device %zu, round %zu: %zu of %zu\n",
-				mu_kv_rank(p->kv), number_of(k), d, p->pushes[k], wrong,
+				mu_keys_rank(p->store), number_of(k), d, p->pushes[k], wrong,
 				size_of(k));
 		p->wrong += wrong;
 	}
@@ -175,11 +175,11 @@ static void call(struct program *p, enum what what, const size_t *keys, size_t n
 		items[i] = p->items[keys[i]];
 	}
 	if (what == PUSH)
-		must(mu_kv_push(p->kv, n, items, (int)pick(p, 5)));
+		must(mu_keys_push(p->store, n, items, (int)pick(p, 5)));
 	else if (what == PULL)
-		must(mu_kv_pull(p->kv, n, items, 0));
+		must(mu_keys_pull(p->store, n, items, 0));
 	else
-		must(mu_kv_pushpull(p->kv, n, items, 0));
+		must(mu_keys_pushpull(p->store, n, items, 0));
 	for (size_t i = 0; i < n && what != PUSH; i++)
 		compare(p, keys[i]);
 }
@@ -198,12 +198,12 @@ static void pull_rows(struct program *p, size_t k)
 		p->rows[k][item.n_rows++] = pick(p, n_rows);
 	p->rows[k][item.n_rows - 1] = p->rows[k][0];
 	p->arrays[k][0].n = item.n_rows * ROW;
-	must(mu_kv_pull_rows(p->kv, 1, &item, 0));
+	must(mu_keys_pull_rows(p->store, 1, &item, 0));
 	mu_dtype_to_float(dtype_of(k), p->values, p->arrays[k][0].data, item.n_rows * ROW);
 	for (size_t i = 0; i < item.n_rows * ROW; i++)
 		p->wrong +=
-			p->values[i] != expected(p->rule, mu_kv_num_workers(p->kv), k, p->pushes[k],
-						 p->rows[k][i / ROW] * ROW + i % ROW);
+			p->values[i] != expected(p->rule, mu_keys_num_workers(p->store), k,
+						 p->pushes[k], p->rows[k][i / ROW] * ROW + i % ROW);
 }
 
 /*
@@ -251,12 +251,12 @@ static void phase(struct program *p, size_t lead)
 	}
 }
 
-static void program_init(struct program *p, struct mu_kv *kv)
+static void program_init(struct program *p, struct mu_keys *store)
 {
 	struct mu_kv_item items[N_KEYS];
-	struct mu_kv_layout layout;
+	struct mu_keys_layout layout;
 
-	p->kv = kv;
+	p->store = store;
 	must(mu_alloc((void **)&p->values, N_MAX * sizeof(float), "values of a test"));
 	for (size_t k = 0; k < N_KEYS; k++) {
 		for (size_t d = 0; d < 2; d++) {
@@ -265,17 +265,17 @@ static void program_init(struct program *p, struct mu_kv *kv)
 				      size_of(k) * 2 * mu_dtype_bytes(dtype_of(k)), "array"));
 		}
 		for (size_t i = 0; i < size_of(k); i++)
-			p->values[i] = mu_kv_rank(kv) == 0 ? first_value(k, i) : -1;
+			p->values[i] = mu_keys_rank(store) == 0 ? first_value(k, i) : -1;
 		set(&p->arrays[k][0], p->values);
 		items[k] = item_of(number_of(k), p->arrays[k]);
 	}
 	/* In two calls: keys may come later. */
-	must(mu_kv_init(kv, 10, items));
-	must(mu_kv_init(kv, N_KEYS - 10, items + 10));
-	mu_kv_layout(kv, &layout);
-	CHECK(layout.n_keys == N_KEYS && layout.bytes_per_server_min > 0);
+	must(mu_keys_init(store, 10, items));
+	must(mu_keys_init(store, N_KEYS - 10, items + 10));
+	mu_keys_layout(store, &layout);
+	CHECK(layout.n_keys == N_KEYS && layout.bytes_per_owner_min > 0);
 	/* Balanced to within the largest key that is not cut. */
-	CHECK(layout.bytes_per_server_max - layout.bytes_per_server_min <= 3000 * sizeof(float));
+	CHECK(layout.bytes_per_owner_max - layout.bytes_per_owner_min <= 3000 * sizeof(float));
 }
 
 static void program_release(struct program *p)
@@ -288,7 +288,7 @@ static void program_release(struct program *p)
 	mu_free(p);
 }
 
-static void run_program(struct mu_kv *kv, void *context)
+static void run_program(struct mu_keys *store, void *context)
 {
 	struct program *p = NULL;
 	const char *rule = *(const char *const *)context;
@@ -298,17 +298,17 @@ static void run_program(struct mu_kv *kv, void *context)
 
 	must(mu_alloc((void **)&p, sizeof *p, "program of a test"));
 	p->rule = rule;
-	p->draws =
-		(struct mu_random){.seed = (uint64_t)mu_kv_rank(kv) + 1, .purpose = MU_RANDOM_TEST};
+	p->draws = (struct mu_random){.seed = (uint64_t)mu_keys_rank(store) + 1,
+				      .purpose = MU_RANDOM_TEST};
 	if (rule)
-		must(mu_kv_set_optimizer(kv, &optimizer));
-	program_init(p, kv);
+		must(mu_keys_set_optimizer(store, &optimizer));
+	program_init(p, store);
 	for (size_t k = 0; k < N_KEYS; k++)
 		list[k] = k;
 	call(p, PULL, list, N_KEYS); /* nobody has pushed */
 	phase(p, 1);
 	phase(p, 3);
-	must(mu_kv_barrier(kv));
+	must(mu_keys_barrier(store));
 	phase(p, 2);
 	CHECK(p->wrong == 0);
 	program_release(p);
@@ -316,7 +316,7 @@ static void run_program(struct mu_kv *kv, void *context)
 
 /* ---- dist_async: the totals are exact once all have met ---- */
 
-static void async_worker(struct mu_kv *kv, void *context)
+static void async_worker(struct mu_keys *store, void *context)
 {
 	float w[500], g[500];
 	struct mu_array values = floats(w, 500), gradients = floats(g, 500);
@@ -329,23 +329,23 @@ static void async_worker(struct mu_kv *kv, void *context)
 	(void)context;
 	for (size_t i = 0; i < 500; i++) {
 		w[i] = 2;
-		g[i] = (float)(mu_kv_rank(kv) + 1);
+		g[i] = (float)(mu_keys_rank(store) + 1);
 	}
-	must(mu_kv_init(kv, 1, &pull));
-	fails(mu_kv_push(kv, 1, &push, 0), MU_ERR_ARGUMENT, "neither optimizer nor updater");
-	must(mu_kv_set_optimizer(kv, &add));
-	for (int step = 1; step <= 5 + mu_kv_rank(kv); step++) {
-		must(mu_kv_push(kv, 1, &push, 0));
+	must(mu_keys_init(store, 1, &pull));
+	fails(mu_keys_push(store, 1, &push, 0), MU_ERR_ARGUMENT, "neither optimizer nor updater");
+	must(mu_keys_set_optimizer(store, &add));
+	for (int step = 1; step <= 5 + mu_keys_rank(store); step++) {
+		must(mu_keys_push(store, 1, &push, 0));
 		if (step % 2)
 			continue;
-		must(mu_kv_pull(kv, 1, &pull, 0));
+		must(mu_keys_pull(store, 1, &pull, 0));
 		for (size_t i = 0; i < 500; i++)
 			wrong += w[i] < 2 + (float)step * g[0]; /* my own pushes are in it */
 	}
-	must(mu_kv_pull(kv, 1, &pull, 0));
-	must(mu_kv_barrier(kv));
-	must(mu_kv_pull(kv, 1, &pull, 0));
-	for (int i = 0; i < mu_kv_num_workers(kv); i++)
+	must(mu_keys_pull(store, 1, &pull, 0));
+	must(mu_keys_barrier(store));
+	must(mu_keys_pull(store, 1, &pull, 0));
+	for (int i = 0; i < mu_keys_num_workers(store); i++)
 		total += (float)((5 + i) * (i + 1));
 	for (size_t i = 0; i < 500; i++)
 		wrong += w[i] != total;
@@ -354,10 +354,11 @@ static void async_worker(struct mu_kv *kv, void *context)
 
 /* ---- one key of 100 MiB, and keys that make more than one message of their table ---- */
 
-static void large(struct mu_kv *kv, void *context)
+static void large(struct mu_keys *store, void *context)
 {
 	enum { N = 26214400 + 3 };
-	const float sum = (float)(mu_kv_num_workers(kv) * (mu_kv_num_workers(kv) + 1) / 2);
+	const float sum =
+		(float)(mu_keys_num_workers(store) * (mu_keys_num_workers(store) + 1) / 2);
 	struct mu_array a = {NULL, N, MU_FLOAT32};
 	const struct mu_kv_item item = item_of(1, &a);
 	size_t wrong = 0;
@@ -366,10 +367,10 @@ static void large(struct mu_kv *kv, void *context)
 	(void)context;
 	must(mu_alloc(&a.data, N * sizeof(float), "large key"));
 	w = a.data;
-	must(mu_kv_init(kv, 1, &item));
+	must(mu_keys_init(store, 1, &item));
 	for (size_t i = 0; i < N; i++)
-		w[i] = (float)(i % 1001) * (float)(mu_kv_rank(kv) + 1);
-	must(mu_kv_pushpull(kv, 1, &item, 0));
+		w[i] = (float)(i % 1001) * (float)(mu_keys_rank(store) + 1);
+	must(mu_keys_pushpull(store, 1, &item, 0));
 	for (size_t i = 0; i < N; i++)
 		wrong += w[i] != (float)(i % 1001) * sum;
 	CHECK(wrong == 0);
@@ -377,14 +378,14 @@ static void large(struct mu_kv *kv, void *context)
 }
 
 /* Workers name the keys in different orders, and all of them in one pushpull. */
-static void many(struct mu_kv *kv, void *context)
+static void many(struct mu_keys *store, void *context)
 {
 	enum { KEYS = 3000, EACH = 9 };
 	static struct mu_array arrays[KEYS];
 	static struct mu_kv_item items[KEYS];
 	static float data[KEYS][EACH];
-	const size_t first = (size_t)mu_kv_rank(kv) * 997;
-	const float n = (float)mu_kv_num_workers(kv);
+	const size_t first = (size_t)mu_keys_rank(store) * 997;
+	const float n = (float)mu_keys_num_workers(store);
 	size_t wrong = 0;
 
 	(void)context;
@@ -392,7 +393,7 @@ static void many(struct mu_kv *kv, void *context)
 		arrays[k] = floats(data[k], EACH);
 		items[k] = item_of((int)k, &arrays[k]);
 	}
-	must(mu_kv_init(kv, KEYS, items));
+	must(mu_keys_init(store, KEYS, items));
 	for (size_t round = 1; round < 4; round++) {
 		for (size_t k = 0; k < KEYS; k++) {
 			const size_t key = (k * 7 + first) % KEYS;
@@ -401,7 +402,7 @@ static void many(struct mu_kv *kv, void *context)
 			for (size_t i = 0; i < EACH; i++)
 				data[key][i] = (float)(key + round + i);
 		}
-		must(mu_kv_pushpull(kv, KEYS, items, 0));
+		must(mu_keys_pushpull(store, KEYS, items, 0));
 		for (size_t k = 0; k < KEYS; k++) {
 			for (size_t i = 0; i < EACH; i++)
 				wrong += data[k][i] != n * (float)(k + round + i);
@@ -410,7 +411,7 @@ static void many(struct mu_kv *kv, void *context)
 	CHECK(wrong == 0);
 }
 
-static const struct mu_kv_config plain;
+static const struct mu_keys_config plain;
 
 /* Stores without servers: every worker owns keys. */
 static void without_servers(const char *type)

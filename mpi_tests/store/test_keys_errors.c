@@ -19,25 +19,7 @@ static struct mu_kv_item with(int key, struct mu_array *a, size_t n)
 
 /* ---- calls that a worker refuses by itself ---- */
 
-/* Calls of the store of a model. */
-static void refused_of_a_model(struct mu_kv *kv)
-{
-	struct mu_kv_snapshot snapshot = {.from = 0, .to = 1};
-
-	fails(mu_kv_weights_init(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_step_begin(kv, 1), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_push_ready(kv, 0), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_pull_end(kv, 0), MU_ERR_ARGUMENT, "there are 0 keys");
-	fails(mu_kv_poll(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_step_end(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_fetch(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_meet(kv), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_verify(kv, "a test"), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_snapshot_save(kv, &snapshot, false), MU_ERR_ARGUMENT, "use mu_kv_init");
-	fails(mu_kv_snapshot_load(kv, &snapshot), MU_ERR_ARGUMENT, "use mu_kv_init");
-}
-
-static void refused_schedules(struct mu_kv *kv)
+static void refused_schedules(struct mu_keys *store)
 {
 	static const struct {
 		struct mu_schedule schedule;
@@ -59,11 +41,11 @@ static void refused_schedules(struct mu_kv *kv)
 		const struct mu_kv_optimizer o = {
 			.optim = {.name = "sgd"}, .schedule = cases[i].schedule, .rescale = 1};
 
-		fails(mu_kv_set_optimizer(kv, &o), MU_ERR_ARGUMENT, cases[i].part);
+		fails(mu_keys_set_optimizer(store, &o), MU_ERR_ARGUMENT, cases[i].part);
 	}
 }
 
-static void refused(struct mu_kv *kv, void *context)
+static void refused(struct mu_keys *store, void *context)
 {
 	struct mu_kv_item one = with(7, &values, 100), two[2];
 	struct mu_array half = {w, 100, MU_FLOAT16};
@@ -76,73 +58,80 @@ static void refused(struct mu_kv *kv, void *context)
 	const double rates[] = {-1, INFINITY, -INFINITY, (double)NAN};
 
 	(void)context;
-	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "push of key 7");
-	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "has not made this key");
-	must(mu_kv_init(kv, 1, &one));
-	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "makes key 7 twice");
+	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT, "push of key 7");
+	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT, "has not made this key");
+	must(mu_keys_init(store, 1, &one));
+	fails(mu_keys_init(store, 1, &one), MU_ERR_ARGUMENT, "makes key 7 twice");
 	one.key = -4;
-	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "key -4");
+	fails(mu_keys_init(store, 1, &one), MU_ERR_ARGUMENT, "key -4");
 	two[0] = two[1] = with(9, &values, 100);
-	fails(mu_kv_init(kv, 2, two), MU_ERR_ARGUMENT, "makes key 9 twice");
+	fails(mu_keys_init(store, 2, two), MU_ERR_ARGUMENT, "makes key 9 twice");
 	two[1] = with(11, &values, 100);
 	two[1].row_length = 10;
-	fails(mu_kv_init(kv, 1, &two[1]), MU_ERR_ARGUMENT, "key 11 on worker 0");
+	fails(mu_keys_init(store, 1, &two[1]), MU_ERR_ARGUMENT, "key 11 on worker 0");
 	two[1] = (struct mu_kv_item){.key = 11, .n_arrays = 2, .arrays = uneven};
-	fails(mu_kv_init(kv, 1, &two[1]), MU_ERR_ARGUMENT, "the arrays of key 11 on worker 0");
+	fails(mu_keys_init(store, 1, &two[1]), MU_ERR_ARGUMENT, "the arrays of key 11 on worker 0");
 	one = with(10, &values, 0);
-	fails(mu_kv_init(kv, 1, &one), MU_ERR_ARGUMENT, "without elements");
+	fails(mu_keys_init(store, 1, &one), MU_ERR_ARGUMENT, "without elements");
 	one = with(7, &values, 99);
-	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "has 99 elements, and 100 are needed");
-	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "99 elements, and at least 100");
-	fails(mu_kv_pushpull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "mu_keys_pushpull of key 7 on rank");
+	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "has 99 elements, and 100 are needed");
+	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT, "99 elements, and at least 100");
+	fails(mu_keys_pushpull(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "mu_keys_pushpull of key 7 on rank");
 	one = item_of(7, &half);
-	fails(mu_kv_push(kv, 1, &one, 0), MU_ERR_ARGUMENT, "the array is float16, the key float32");
-	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "the array is float16, the key float32");
+	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "the array is float16, the key float32");
+	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "the array is float16, the key float32");
 	two[0] = two[1] = with(7, &values, 100);
-	fails(mu_kv_push(kv, 2, two, 0), MU_ERR_ARGUMENT, "names key 7 twice");
+	fails(mu_keys_push(store, 2, two, 0), MU_ERR_ARGUMENT, "names key 7 twice");
 	two[0].n_arrays = 0;
-	fails(mu_kv_pull(kv, 1, two, 0), MU_ERR_ARGUMENT, "no array");
+	fails(mu_keys_pull(store, 1, two, 0), MU_ERR_ARGUMENT, "no array");
 	one = with(7, &values, 100);
 	one.row_length = 10;
 	one.n_rows = 2;
 	one.rows = rows;
 	values.n = 20;
-	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "row 10, and it has 10 rows");
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "row 10, and it has 10 rows");
 	values.n = 19; /* the array is checked before numbers are read */
-	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "19 elements, and at least 20");
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "19 elements, and at least 20");
 	rows[1] = 4;
-	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "19 elements, and at least 20");
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "19 elements, and at least 20");
 	one.row_length = 33;
-	fails(mu_kv_pull_rows(kv, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
-	fails(mu_kv_pull(kv, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_keys_push and");
-	fails(mu_kv_set_optimizer(kv, &bad), MU_ERR_ARGUMENT, "no optimizer 'magic'");
-	fails(mu_kv_set_optimizer(kv, &zero), MU_ERR_ARGUMENT, "rescale");
-	fails(mu_kv_set_optimizer(kv, &lars), MU_ERR_ARGUMENT, "norms over whole keys");
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
+	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_keys_push and");
+	fails(mu_keys_set_optimizer(store, &bad), MU_ERR_ARGUMENT, "no optimizer 'magic'");
+	fails(mu_keys_set_optimizer(store, &zero), MU_ERR_ARGUMENT, "rescale");
+	fails(mu_keys_set_optimizer(store, &lars), MU_ERR_ARGUMENT, "norms over whole keys");
 	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
 		const struct mu_kv_optimizer o = {
 			.optim = {.name = "sgd"}, .schedule.lr = rates[i], .rescale = 1};
 
-		fails(mu_kv_set_optimizer(kv, &o), MU_ERR_ARGUMENT, "learning rate");
+		fails(mu_keys_set_optimizer(store, &o), MU_ERR_ARGUMENT, "learning rate");
 	}
-	refused_schedules(kv);
-	fails(mu_kv_set_optimizer(kv, &infinite), MU_ERR_ARGUMENT, "rescale");
-	fails(mu_kv_set_compression(kv, "2bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
-	fails(mu_kv_set_compression(kv, "1bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
-	fails(mu_kv_set_compression(kv, "2bit", (double)NAN), MU_ERR_ARGUMENT, "threshold nan");
-	fails(mu_kv_set_updater(kv, "mine"), MU_ERR_ARGUMENT, "no updater 'mine'");
-	fails(mu_kv_states_save(kv, NULL, NULL), MU_ERR_ARGUMENT, "without mu_keys_set_optimizer");
-	refused_of_a_model(kv);
+	refused_schedules(store);
+	fails(mu_keys_set_optimizer(store, &infinite), MU_ERR_ARGUMENT, "rescale");
+	fails(mu_keys_set_compression(store, "2bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
+	fails(mu_keys_set_compression(store, "1bit", INFINITY), MU_ERR_ARGUMENT, "threshold inf");
+	fails(mu_keys_set_compression(store, "2bit", (double)NAN), MU_ERR_ARGUMENT,
+	      "threshold nan");
+	fails(mu_keys_set_updater(store, "mine"), MU_ERR_ARGUMENT, "no updater 'mine'");
+	fails(mu_keys_states_save(store, NULL, NULL), MU_ERR_ARGUMENT,
+	      "without mu_keys_set_optimizer");
 	/* After all that the store works. */
 	one = with(7, &values, 100);
-	must(mu_kv_pull(kv, 1, &one, 0));
+	must(mu_keys_pull(store, 1, &one, 0));
 }
 
 /* ---- workers that do not do the same ---- */
 
-static void differing(struct mu_kv *kv, void *context)
+static void differing(struct mu_keys *store, void *context)
 {
-	const int last = mu_kv_num_workers(kv) - 1;
-	const bool odd = mu_kv_rank(kv) == last && last > 0;
+	const int last = mu_keys_num_workers(store) - 1;
+	const bool odd = mu_keys_rank(store) == last && last > 0;
 	struct mu_kv_item items[2] = {with(1, &values, 50), item_of(2, &values)};
 	char text[128];
 	const struct mu_kv_optimizer one = {.optim = {.name = odd ? "test" : "none"}, .rescale = 1};
@@ -151,22 +140,26 @@ static void differing(struct mu_kv *kv, void *context)
 	if (last == 0)
 		return;
 	values.n = odd ? 51 : 50;
-	fails(mu_kv_init(kv, 2, items), MU_ERR_ARGUMENT, "makes key 1 of 51 float32, and worker 0");
+	fails(mu_keys_init(store, 2, items), MU_ERR_ARGUMENT,
+	      "makes key 1 of 51 float32, and worker 0");
 	values.n = 50;
-	fails(mu_kv_init(kv, odd ? 1 : 2, items), MU_ERR_ARGUMENT, "makes 1 keys, worker 0 2");
+	fails(mu_keys_init(store, odd ? 1 : 2, items), MU_ERR_ARGUMENT, "makes 1 keys, worker 0 2");
 	items[1].key = odd ? 3 : 2;
-	fails(mu_kv_init(kv, 2, items), MU_ERR_ARGUMENT, "makes key 3 of 50 float32");
+	fails(mu_keys_init(store, 2, items), MU_ERR_ARGUMENT, "makes key 3 of 50 float32");
 	items[1].key = odd ? -1 : 2;
-	fails(mu_kv_init(kv, 2, items), MU_ERR_ARGUMENT, "key -1");
+	fails(mu_keys_init(store, 2, items), MU_ERR_ARGUMENT, "key -1");
 	snprintf(text, sizeof text, "worker %d (rank %d) sets the optimizer 'test'", last,
 		 topology.worker_ranks[last]);
-	fails(mu_kv_set_optimizer(kv, &one), MU_ERR_ARGUMENT, text);
-	snprintf(text, sizeof text, "worker %d (rank %d) calls mu_keys_barrier, and worker 0 "
-		 "mu_keys_set_updater", last, topology.worker_ranks[last]);
-	fails(odd ? mu_kv_barrier(kv) : mu_kv_set_updater(kv, NULL), MU_ERR_ARGUMENT, text);
+	fails(mu_keys_set_optimizer(store, &one), MU_ERR_ARGUMENT, text);
+	snprintf(text, sizeof text,
+		 "worker %d (rank %d) calls mu_keys_barrier, and worker 0 "
+		 "mu_keys_set_updater",
+		 last, topology.worker_ranks[last]);
+	fails(odd ? mu_keys_barrier(store) : mu_keys_set_updater(store, NULL), MU_ERR_ARGUMENT,
+	      text);
 	/* Nothing of this was kept. */
 	items[1].key = 2;
-	must(mu_kv_init(kv, 2, items));
+	must(mu_keys_init(store, 2, items));
 }
 
 /* ---- updaters ---- */
@@ -202,9 +195,9 @@ out:
 
 static int calls;
 static const struct mu_kv_updater updaters[] = {{"halve", halve, &calls}, {"moody", moody, NULL}};
-static const struct mu_kv_config updated = {.updaters = updaters, .n_updaters = 2};
+static const struct mu_keys_config updated = {.updaters = updaters, .n_updaters = 2};
 
-static void halving(struct mu_kv *kv, void *context)
+static void halving(struct mu_keys *store, void *context)
 {
 	struct mu_kv_item value = with(3, &values, 10000), push = with(3, &gradients, 10000);
 	const struct mu_kv_item nothing = {.key = 3, .row_length = 10};
@@ -214,127 +207,143 @@ static void halving(struct mu_kv *kv, void *context)
 	(void)context;
 	for (size_t i = 0; i < 10000; i++) {
 		w[i] = 8;
-		g[i] = (float)(mu_kv_rank(kv) + 1);
+		g[i] = (float)(mu_keys_rank(store) + 1);
 	}
-	must(mu_kv_init(kv, 1, &value));
-	must(mu_kv_set_updater(kv, "halve"));
+	must(mu_keys_init(store, 1, &value));
+	must(mu_keys_set_updater(store, "halve"));
 	for (int round = 0; round < 3; round++) {
 		float sum = 0;
 
-		for (int i = 1; i <= mu_kv_num_workers(kv); i++)
+		for (int i = 1; i <= mu_keys_num_workers(store); i++)
 			sum += (float)i;
 		expected = expected / 2 + sum;
-		must(mu_kv_push(kv, 1, &push, 0));
+		must(mu_keys_push(store, 1, &push, 0));
 	}
-	must(mu_kv_pull(kv, 1, &value, 0));
+	must(mu_keys_pull(store, 1, &value, 0));
 	for (size_t i = 0; i < 10000; i++)
 		wrong += w[i] != expected;
 	CHECK(wrong == 0);
 	/* Rows of no number need no array, and are a push all the same. */
-	must(mu_kv_push(kv, 1, &nothing, 0));
-	must(mu_kv_pull(kv, 1, &value, 0));
+	must(mu_keys_push(store, 1, &nothing, 0));
+	must(mu_keys_pull(store, 1, &value, 0));
 	CHECK(w[0] == expected / 2);
 	/* Back to sums: none of the rounds before is touched. */
-	must(mu_kv_set_updater(kv, NULL));
-	must(mu_kv_push(kv, 1, &push, 0));
-	must(mu_kv_pull(kv, 1, &value, 0));
-	CHECK(w[0] == (float)(mu_kv_num_workers(kv) * (mu_kv_num_workers(kv) + 1) / 2));
+	must(mu_keys_set_updater(store, NULL));
+	must(mu_keys_push(store, 1, &push, 0));
+	must(mu_keys_pull(store, 1, &value, 0));
+	CHECK(w[0] == (float)(mu_keys_num_workers(store) * (mu_keys_num_workers(store) + 1) / 2));
 }
 
 /* The store fails: every worker is told, whatever it does, on whatever server it waits. */
-static void failing(struct mu_kv *kv, void *context)
+static void failing(struct mu_keys *store, void *context)
 {
 	enum { N = 180000 };
 	struct mu_kv_item keys[3] = {with(4, &values, N), item_of(5, &gradients),
 				     item_of(6, &gradients)};
-	const bool waits = mu_kv_rank(kv) % 2 == 0;
+	const bool waits = mu_keys_rank(store) % 2 == 0;
 	const char *message = context;
 
 	gradients.n = N;
 	for (size_t i = 0; i < N; i++)
 		w[i] = g[i] = 13;
-	must(mu_kv_init(kv, 3, keys));
-	must(mu_kv_set_updater(kv, "moody"));
+	must(mu_keys_init(store, 3, keys));
+	must(mu_keys_set_updater(store, "moody"));
 	if (waits) {
-		fails(mu_kv_pushpull(kv, 3, keys, 0), MU_ERR_NUMERIC, message);
+		fails(mu_keys_pushpull(store, 3, keys, 0), MU_ERR_NUMERIC, message);
 	} else {
 		/* A push does not wait; who pulls another key is told. Key 6 misses this worker. */
-		must(mu_kv_push(kv, 2, keys, 0));
+		must(mu_keys_push(store, 2, keys, 0));
 		for (int i = 0; i < 1000; i++) {
-			if (mu_kv_pull(kv, 1, &keys[1], 0) != MU_OK)
+			if (mu_keys_pull(store, 1, &keys[1], 0) != MU_OK)
 				break;
 		}
 		CHECK_HAS(mu_trace_message(), message);
 		mu_trace_clear();
 	}
-	fails(mu_kv_pull(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
-	fails(mu_kv_push(kv, 1, keys, 0), MU_ERR_NUMERIC, message);
-	fails(mu_kv_barrier(kv), MU_ERR_NUMERIC, message);
+	fails(mu_keys_pull(store, 1, keys, 0), MU_ERR_NUMERIC, message);
+	fails(mu_keys_push(store, 1, keys, 0), MU_ERR_NUMERIC, message);
+	fails(mu_keys_barrier(store), MU_ERR_NUMERIC, message);
 	keys[0].key = 7;
-	fails(mu_kv_init(kv, 1, keys), mu_kv_rank(kv) == 0 ? MU_ERR_NUMERIC : MU_ERR_PEER, message);
+	fails(mu_keys_init(store, 1, keys), mu_keys_rank(store) == 0 ? MU_ERR_NUMERIC : MU_ERR_PEER,
+	      message);
 }
 
 /* A worker that has finished leaves others waiting. */
-static void deserted(struct mu_kv *kv, void *context)
+static void deserted(struct mu_keys *store, void *context)
 {
 	struct mu_kv_item key = with(4, &values, 200000);
 
 	(void)context;
-	must(mu_kv_init(kv, 1, &key));
-	if (mu_kv_rank(kv) == 0)
+	must(mu_keys_init(store, 1, &key));
+	if (mu_keys_rank(store) == 0)
 		return;
-	must(mu_kv_push(kv, 1, &key, 0));
-	fails(mu_kv_pull(kv, 1, &key, 0), MU_ERR_ARGUMENT,
+	must(mu_keys_push(store, 1, &key, 0));
+	fails(mu_keys_pull(store, 1, &key, 0), MU_ERR_ARGUMENT,
 	      "worker 0 (rank 0) has finished after 0 pushes of it");
 }
 
 /* A store that fails: finish tells so on workers, and serve on servers. */
 static void run_failing(const char *type, const struct mu_topology *t,
-			void (*worker)(struct mu_kv *, void *), enum mu_status expected,
+			void (*worker)(struct mu_keys *, void *), enum mu_status expected,
 			const char *message)
 {
 	char context[64];
-	struct mu_kv_config config = updated;
-	struct mu_kv *kv = NULL;
+	struct mu_keys_config config = updated;
+	struct mu_keys *store = NULL;
 	enum mu_status st;
 
 	snprintf(context, sizeof context, "%s", message);
 	config.type = type;
 	config.topology = t;
-	must(mu_kv_new(&kv, &config));
+	must(mu_keys_new(&store, &config));
 	if (t->role == MU_ROLE_SERVER) {
-		st = mu_kv_serve(kv);
+		st = mu_keys_serve(store);
 	} else {
-		worker(kv, context);
-		st = mu_kv_finish(kv);
+		worker(store, context);
+		st = mu_keys_finish(store);
 	}
 	CHECK(st == expected);
 	CHECK_HAS(mu_trace_message(), message);
 	mu_trace_clear();
-	mu_kv_free(kv);
+	mu_keys_free(store);
 }
 
 /* ---- the two kinds of store ---- */
 
+/* The last rank makes the store of a model: all are told. */
 static void other_kind(void)
 {
-	const struct mu_slice slice = {.name = "a_weight", .n = 16, .n_padded = 16};
-	struct mu_kv_config config = {.type = "local",
-				      .topology = &alone,
-				      .slices = &slice,
-				      .n_slices = 1,
-				      .optim = {.name = "sgd"}};
-	struct mu_kv_item item = with(0, &values, 16);
+	static const struct mu_slice slice = {.name = "a_weight", .n = 16, .n_padded = 16};
+	const struct mu_kv_config model = {.type = "dist_sync",
+					   .topology = &topology,
+					   .slices = &slice,
+					   .n_slices = 1,
+					   .optim = {.name = "sgd"}};
+	const struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+	struct mu_keys *store = NULL;
 	struct mu_kv *kv = NULL;
+	char part[128];
 
-	must(mu_kv_new(&kv, &config));
-	fails(mu_kv_init(kv, 1, &item), MU_ERR_ARGUMENT, "the 1 keys of a model");
-	fails(mu_kv_push(kv, 1, &item, 0), MU_ERR_ARGUMENT, "use mu_kv_step_begin");
-	must(mu_kv_finish(kv));
-	mu_kv_free(kv);
+	snprintf(part, sizeof part, "mu_keys_new on rank 0, and mu_kv_new on rank %d", size - 1);
+	fails(rank == size - 1 ? mu_kv_new(&kv, &model) : mu_keys_new(&store, &config),
+	      MU_ERR_ARGUMENT, part);
+	CHECK(!kv && !store);
 }
 
-static const struct mu_kv_config plain;
+/* Names of the store of a model that keys do not have. */
+static void other_types(void)
+{
+	struct mu_keys_type is;
+
+	fails(mu_keys_type_check("nccl", &is), MU_ERR_USAGE,
+	      "'nccl' sums on GPUs, and the arrays of keys are the host's: local, device, "
+	      "dist_sync");
+	fails(mu_keys_type_check("dist", &is), MU_ERR_USAGE, "'dist' is not known: local, device");
+	must(mu_keys_type_check("dist_async", &is));
+	CHECK(is.has_servers && is.distributed && !is.synchronous);
+}
+
+static const struct mu_keys_config plain;
 
 /* Every worker owns keys, and is told of other owners' failures. */
 static void without_servers(void)
@@ -356,7 +365,7 @@ static void once(void)
 	without_servers();
 	if (rank > 0)
 		return;
-	other_kind();
+	other_types();
 	keys_run("local", &alone, &plain, refused, NULL);
 	keys_run("local", &alone, &updated, halving, NULL);
 	CHECK(calls > 0);
@@ -366,6 +375,7 @@ static void once(void)
 
 static void each(void)
 {
+	other_kind();
 	keys_run("dist_sync", &topology, &plain, refused, NULL);
 	keys_run("dist_sync", &topology, &plain, differing, NULL);
 	keys_run("dist_sync", &topology, &updated, halving, NULL);

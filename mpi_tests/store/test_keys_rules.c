@@ -70,51 +70,51 @@ static void serial_round(struct serial *s, int n_workers)
 
 static struct mu_array values = {w, N, MU_FLOAT32}, gradients = {g, N, MU_FLOAT32};
 
-static void push_round(struct mu_kv *kv, size_t round)
+static void push_round(struct mu_keys *store, size_t round)
 {
 	const struct mu_kv_item push = item_of(KEY, &gradients);
 
 	for (size_t i = 0; i < N; i++)
-		g[i] = draw(mu_kv_rank(kv), round, i);
-	must(mu_kv_push(kv, 1, &push, 0));
+		g[i] = draw(mu_keys_rank(store), round, i);
+	must(mu_keys_push(store, 1, &push, 0));
 }
 
-static size_t count_wrong(struct mu_kv *kv)
+static size_t count_wrong(struct mu_keys *store)
 {
 	const struct mu_kv_item pull = item_of(KEY, &values);
 	size_t wrong = 0;
 
-	must(mu_kv_pull(kv, 1, &pull, 0));
+	must(mu_keys_pull(store, 1, &pull, 0));
 	for (size_t i = 0; i < N; i++)
 		wrong += memcmp(&w[i], &expected[i], sizeof w[i]) != 0;
 	return wrong;
 }
 
-static void init_key(struct mu_kv *kv)
+static void init_key(struct mu_keys *store)
 {
 	const struct mu_kv_item item = item_of(KEY, &values);
 
 	for (size_t i = 0; i < N; i++)
 		w[i] = (float)(i % 10) / 10;
-	must(mu_kv_init(kv, 1, &item));
+	must(mu_keys_init(store, 1, &item));
 }
 
-static void optimise(struct mu_kv *kv, void *context)
+static void optimise(struct mu_keys *store, void *context)
 {
 	const struct mu_kv_optimizer *how = context;
 	struct serial s;
 
 	serial_begin(&s, how);
 	/* Before the key is there, and again later: states are kept. */
-	must(mu_kv_set_optimizer(kv, how));
-	init_key(kv);
+	must(mu_keys_set_optimizer(store, how));
+	init_key(store);
 	for (size_t round = 0; round < 5; round++) {
-		push_round(kv, round);
-		serial_round(&s, mu_kv_num_workers(kv));
+		push_round(store, round);
+		serial_round(&s, mu_keys_num_workers(store));
 		if (round == 2)
-			must(mu_kv_set_optimizer(kv, how));
+			must(mu_keys_set_optimizer(store, how));
 	}
-	CHECK(count_wrong(kv) == 0);
+	CHECK(count_wrong(store) == 0);
 	mu_optim_free(s.optim);
 }
 
@@ -166,44 +166,44 @@ out:
 	return st;
 }
 
-static void first_half(struct mu_kv *kv, void *context)
+static void first_half(struct mu_keys *store, void *context)
 {
-	must(mu_kv_set_optimizer(kv, context));
-	init_key(kv);
+	must(mu_keys_set_optimizer(store, context));
+	init_key(store);
 	for (size_t round = 0; round < 3; round++)
-		push_round(kv, round);
+		push_round(store, round);
 	memset(&saved, 0, sizeof saved);
-	must(mu_kv_states_save(kv, save, &saved));
-	CHECK(saved.n == (mu_kv_rank(kv) == 0 ? 2 : 0));
-	CHECK(mu_kv_rank(kv) > 0 || saved.states[0].updates == 3);
-	must(mu_kv_pull(kv, 1, &(struct mu_kv_item){KEY, 1, &values, 0, 0, NULL, NULL}, 0));
+	must(mu_keys_states_save(store, save, &saved));
+	CHECK(saved.n == (mu_keys_rank(store) == 0 ? 2 : 0));
+	CHECK(mu_keys_rank(store) > 0 || saved.states[0].updates == 3);
+	must(mu_keys_pull(store, 1, &(struct mu_kv_item){KEY, 1, &values, 0, 0, NULL, NULL}, 0));
 	memcpy(saved.weights, w, sizeof saved.weights);
-	fails(mu_kv_states_save(kv, refuse, NULL), mu_kv_rank(kv) == 0 ? MU_ERR_IO : MU_ERR_PEER,
-	      "no room for mean");
+	fails(mu_keys_states_save(store, refuse, NULL),
+	      mu_keys_rank(store) == 0 ? MU_ERR_IO : MU_ERR_PEER, "no room for mean");
 }
 
-static void second_half(struct mu_kv *kv, void *context)
+static void second_half(struct mu_keys *store, void *context)
 {
 	const struct mu_kv_item item = item_of(KEY, &values);
 	struct serial s;
 
-	must(mu_kv_set_optimizer(kv, context));
+	must(mu_keys_set_optimizer(store, context));
 	memcpy(w, saved.weights, sizeof saved.weights);
-	must(mu_kv_init(kv, 1, &item));
-	must(mu_kv_states_load(kv, load, &saved));
+	must(mu_keys_init(store, 1, &item));
+	must(mu_keys_states_load(store, load, &saved));
 	serial_begin(&s, context);
 	for (size_t round = 0; round < 5; round++) {
 		if (round >= 3)
-			push_round(kv, round);
-		serial_round(&s, mu_kv_num_workers(kv));
+			push_round(store, round);
+		serial_round(&s, mu_keys_num_workers(store));
 	}
-	CHECK(count_wrong(kv) == 0);
+	CHECK(count_wrong(store) == 0);
 	mu_optim_free(s.optim);
 }
 
 /* ---- 16-bit keys ---- */
 
-static void sixteen(struct mu_kv *kv, void *context)
+static void sixteen(struct mu_keys *store, void *context)
 {
 	const enum mu_dtype dtype = *(const enum mu_dtype *)context;
 	uint16_t data[100], back[100];
@@ -213,21 +213,21 @@ static void sixteen(struct mu_kv *kv, void *context)
 		.optim = {.name = "sgd"}, .schedule = {.lr = 1, .factor = 1}, .rescale = 1};
 	/* 1 + lr 2^-k rounds back to 1 in the type, but not in float32. */
 	const float small = dtype == MU_FLOAT16 ? 0x1p-13f : 0x1p-10f;
-	const int n_workers = mu_kv_num_workers(kv);
+	const int n_workers = mu_keys_num_workers(store);
 	float value = 1, one[100];
 
 	for (size_t i = 0; i < 100; i++)
 		one[i] = 1;
 	mu_dtype_from_float(dtype, data, one, 100);
-	must(mu_kv_init(kv, 1, &item));
+	must(mu_keys_init(store, 1, &item));
 	for (int master = 0; master < 2; master++) {
 		how.multi_precision = master;
-		must(mu_kv_set_optimizer(kv, &how));
+		must(mu_keys_set_optimizer(store, &how));
 		for (int round = 0; round < 8; round++) {
 			for (size_t i = 0; i < 100; i++)
 				one[i] = -small;
 			mu_dtype_from_float(dtype, data, one, 100);
-			must(mu_kv_pushpull(kv, 1, &item, 0));
+			must(mu_keys_pushpull(store, 1, &item, 0));
 			value += small * (float)n_workers;
 			mu_dtype_from_float(dtype, back, &value, 1);
 			if (!master)
@@ -250,39 +250,39 @@ static const float arrives[GC_ORACLE_STEPS][GC_ORACLE] = {
 	 0.0f, 0.0f, 0.0f, -0.5f, 0.0f, -0.5f, -0.5f, 0.5f, 0.0f,  0.0f},
 };
 
-static void two_bits(struct mu_kv *kv, void *context)
+static void two_bits(struct mu_keys *store, void *context)
 {
 	float in[GC_ORACLE], out[GC_ORACLE];
 	struct mu_array a = floats(in, GC_ORACLE), b = floats(out, GC_ORACLE);
 	const struct mu_kv_item push = item_of(2, &a), pull = item_of(2, &b);
 
 	(void)context;
-	fails(mu_kv_set_compression(kv, "3bit", 1), MU_ERR_ARGUMENT, "none, 2bit, 1bit");
-	fails(mu_kv_set_compression(kv, "2bit", 0), MU_ERR_ARGUMENT, "above 0");
-	must(mu_kv_set_compression(kv, "2bit", 0.5));
+	fails(mu_keys_set_compression(store, "3bit", 1), MU_ERR_ARGUMENT, "none, 2bit, 1bit");
+	fails(mu_keys_set_compression(store, "2bit", 0), MU_ERR_ARGUMENT, "above 0");
+	must(mu_keys_set_compression(store, "2bit", 0.5));
 	memset(in, 0, sizeof in);
 	in[3] = 0.125f;
-	must(mu_kv_init(kv, 1, &push));
-	must(mu_kv_pull(kv, 1, &pull, 0));
+	must(mu_keys_init(store, 1, &push));
+	must(mu_keys_pull(store, 1, &pull, 0));
 	CHECK(memcmp(in, out, sizeof in) == 0); /* first values are not compressed */
 	for (size_t step = 0; step < GC_ORACLE_STEPS; step++) {
 		size_t wrong = 0;
 
 		memcpy(in, gc_oracle[step], sizeof in);
-		must(mu_kv_push(kv, 1, &push, 0));
-		must(mu_kv_pull(kv, 1, &pull, 0));
+		must(mu_keys_push(store, 1, &push, 0));
+		must(mu_keys_pull(store, 1, &pull, 0));
 		for (size_t i = 0; i < GC_ORACLE; i++)
-			wrong += out[i] != arrives[step][i] * (float)mu_kv_num_workers(kv);
+			wrong += out[i] != arrives[step][i] * (float)mu_keys_num_workers(store);
 		CHECK(wrong == 0);
 	}
 }
 
 /* Four devices push 0.4, 0.2, 0.2, 0.2 and twice the gradient is added, as in MXNet's test. With
  * one worker each array is compressed, else their sum, which is always above the threshold. */
-static void four_devices(struct mu_kv *kv, void *context)
+static void four_devices(struct mu_keys *store, void *context)
 {
 	enum { DEVICES = 4, EACH = 70 };
-	const bool alone_here = strncmp(mu_kv_type(kv), "dist", 4) != 0;
+	const bool alone_here = strncmp(mu_keys_type(store), "dist", 4) != 0;
 	const float pushed[] = {0.4f, 0.2f, 0.2f, 0.2f}, wanted[] = {0, 4, 4, 8};
 	const struct mu_kv_optimizer add = {
 		.optim = {.name = "test"}, .schedule = {.lr = 1, .factor = 1}, .rescale = 2};
@@ -294,16 +294,16 @@ static void four_devices(struct mu_kv *kv, void *context)
 	(void)context;
 	for (size_t d = 0; d < DEVICES; d++)
 		arrays[d] = floats(data[d], EACH);
-	must(mu_kv_set_compression(kv, "2bit", 0.5));
-	must(mu_kv_set_optimizer(kv, &add));
-	must(mu_kv_init(kv, 1, &item));
+	must(mu_keys_set_compression(store, "2bit", 0.5));
+	must(mu_keys_set_optimizer(store, &add));
+	must(mu_keys_init(store, 1, &item));
 	for (size_t step = 0; step < 4; step++) {
-		const float sums = (float)(step + 1) * (float)mu_kv_num_workers(kv);
+		const float sums = (float)(step + 1) * (float)mu_keys_num_workers(store);
 
 		for (size_t i = 0; i < DEVICES * EACH; i++)
 			data[i / EACH][i % EACH] = pushed[step];
-		must(mu_kv_push(kv, 1, &item, 0));
-		must(mu_kv_pull(kv, 1, &item, 0));
+		must(mu_keys_push(store, 1, &item, 0));
+		must(mu_keys_pull(store, 1, &item, 0));
 		for (size_t i = 0; i < DEVICES * EACH; i++)
 			wrong += data[i / EACH][i % EACH] != (alone_here ? wanted[step] : sums);
 	}
@@ -311,7 +311,7 @@ static void four_devices(struct mu_kv *kv, void *context)
 }
 
 /* A cut key: the rest of every element is kept where it belongs. */
-static void one_bit(struct mu_kv *kv, void *context)
+static void one_bit(struct mu_keys *store, void *context)
 {
 	const struct mu_kv_item push = item_of(KEY, &gradients), pull = item_of(KEY, &values);
 	static float rest[N];
@@ -319,24 +319,24 @@ static void one_bit(struct mu_kv *kv, void *context)
 
 	(void)context;
 	memset(rest, 0, sizeof rest);
-	init_key(kv);
-	must(mu_kv_set_compression(kv, "1bit", 0.25));
+	init_key(store);
+	must(mu_keys_set_compression(store, "1bit", 0.25));
 	for (size_t round = 0; round < 4; round++) {
 		for (size_t i = 0; i < N; i++)
 			g[i] = draw(0, round, i); /* the same on all workers */
-		must(mu_kv_push(kv, 1, &push, 0));
-		must(mu_kv_pull(kv, 1, &pull, 0));
+		must(mu_keys_push(store, 1, &push, 0));
+		must(mu_keys_pull(store, 1, &pull, 0));
 		for (size_t i = 0; i < N; i++) {
 			float sent = rest[i] + g[i] > 0.25f ? 1.0f : -1.0f;
 
 			rest[i] = rest[i] + g[i] - sent;
-			wrong += w[i] != sent * (float)mu_kv_num_workers(kv);
+			wrong += w[i] != sent * (float)mu_keys_num_workers(store);
 		}
 	}
-	must(mu_kv_set_compression(kv, "none", 0));
-	must(mu_kv_push(kv, 1, &push, 0));
-	must(mu_kv_pull(kv, 1, &pull, 0));
-	CHECK_NEAR(w[7], (double)g[7] * mu_kv_num_workers(kv), 1e-5);
+	must(mu_keys_set_compression(store, "none", 0));
+	must(mu_keys_push(store, 1, &push, 0));
+	must(mu_keys_pull(store, 1, &pull, 0));
+	CHECK_NEAR(w[7], (double)g[7] * mu_keys_num_workers(store), 1e-5);
 	CHECK(wrong == 0);
 }
 
@@ -396,7 +396,7 @@ static void test_dtypes(void)
 
 static struct mu_kv_optimizer sgd_copy, adam_copy;
 static enum mu_dtype dtypes[] = {MU_FLOAT16, MU_BFLOAT16};
-static const struct mu_kv_config plain;
+static const struct mu_keys_config plain;
 
 static void all(const char *type, const struct mu_topology *t)
 {

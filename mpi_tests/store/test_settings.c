@@ -80,19 +80,24 @@ static void test_types(const struct mu_topology *t)
 	differs(&config, "type is dist_");
 }
 
-/* A store of keys: the optimiser's settings do not count. */
+/* A model without keys, and settings of a store of keys. */
 static void test_keys(const struct mu_topology *t)
 {
 	struct mu_kv_config config = config_of(t);
+	struct mu_keys_config of_keys = {.type = config.type, .topology = t};
+	struct mu_keys *keys = NULL;
 	struct mu_kv *kv = NULL;
+	char part[128];
 
 	config.slices = NULL;
 	config.n_slices = 0;
-	config.optim.mom = rank;
-	must(mu_kv_new(&kv, &config));
-	mu_kv_free(kv);
-	config.n_updaters = rank == size - 1;
-	differs(&config, "n_updaters is 1 on rank %d");
+	fails(mu_kv_new(&kv, &config), MU_ERR_ARGUMENT, "a model of no keys");
+	CHECK(!kv);
+	of_keys.n_updaters = rank == size - 1;
+	snprintf(part, sizeof part, "mu_keys_new: n_updaters is 1 on rank %d, and 0 on rank 0",
+		 size - 1);
+	fails(mu_keys_new(&keys, &of_keys), MU_ERR_ARGUMENT, part);
+	CHECK(!keys);
 }
 
 static void test_before_weights(const struct mu_topology *t)

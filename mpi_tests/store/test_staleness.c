@@ -263,13 +263,13 @@ static void early_worker(struct job *j, const struct model *m)
 	must(mu_kv_finish(j->kv));
 }
 
-static void test_refused(const char *type, const char *says, size_t n_slices)
+static void test_refused(const char *type, const char *says)
 {
 	struct job j = job_of(type, "sum");
 
 	j.config.topology = &topology;
 	j.config.slices = topology.role == MU_ROLE_WORKER ? odd.slices : NULL;
-	j.config.n_slices = topology.role == MU_ROLE_WORKER ? n_slices : 0;
+	j.config.n_slices = topology.role == MU_ROLE_WORKER ? odd.n_keys : 0;
 	CHECK(mu_kv_new(&j.kv, &j.config) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), says);
 	mu_trace_clear();
@@ -308,11 +308,10 @@ static void each(void)
 
 	bound = 1;
 	if (topology.num_servers == 0) {
-		test_refused("dist_allreduce", "dist_async", odd.n_keys);
+		test_refused("dist_allreduce", "dist_async");
 		return;
 	}
-	test_refused("dist_sync", "dist_async", odd.n_keys);
-	test_refused("dist_async", "store of keys", 0);
+	test_refused("dist_sync", "dist_async");
 	if (topology.num_servers > 2)
 		return;
 	steps = job_of("dist_async", "sgd");

@@ -305,22 +305,22 @@ static void test_warning(void)
 static float values[16];
 
 /* Worker 1 stops when worker 0 has pushed: a server that is asked for nothing waits for no key. */
-static void stop_one(struct mu_kv *kv, void *context)
+static void stop_one(struct mu_keys *keys, void *context)
 {
 	struct mu_array array = floats(values, 16);
 	const struct mu_kv_item item = item_of(7, &array);
 	enum mu_status st;
 
 	(void)context;
-	must(mu_kv_init(kv, 1, &item));
-	if (mu_kv_rank(kv) == 1) {
+	must(mu_keys_init(keys, 1, &item));
+	if (mu_keys_rank(keys) == 1) {
 		sleep_until_told(0);
 		raise(SIGSTOP);
 	}
-	st = mu_kv_push(kv, 1, &item, 0);
+	st = mu_keys_push(keys, 1, &item, 0);
 	MPI_Send(NULL, 0, MPI_INT, 1, 0, world);
 	if (st == MU_OK)
-		st = mu_kv_pull(kv, 1, &item, 0);
+		st = mu_keys_pull(keys, 1, &item, 0);
 	mu_world_fail(st, "test_watch", rank, "a worker");
 }
 
@@ -416,16 +416,16 @@ static int run_setup(void)
 
 static int run_keys(void)
 {
-	struct mu_kv_config config = {.type = "dist_sync", .topology = &topology};
-	struct mu_kv *kv = NULL;
+	struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+	struct mu_keys *keys = NULL;
 	enum mu_status st;
 
 	set_limits(0.3, 1);
 	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
-	must(mu_kv_new(&kv, &config));
+	must(mu_keys_new(&keys, &config));
 	if (topology.role == MU_ROLE_WORKER)
-		stop_one(kv, NULL);
-	st = mu_kv_serve(kv);
+		stop_one(keys, NULL);
+	st = mu_keys_serve(keys);
 	mu_world_fail(st, "test_watch", rank, "a server");
 	return 1;
 }

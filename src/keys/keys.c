@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/store.h"
 #include "server.h"
 
 #define BOUND_DEFAULT ((size_t)16384) /* 64 KiB: keys of this size are messages of their own */
@@ -54,21 +55,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_new_on(struct mu_keys **out, const struct mu_keys_config *config,
-			      const struct mu_keys_kind *kind, MPI_Comm comm,
-			      const struct mu_traffic *traffic)
+static enum mu_status build(struct mu_keys *keys, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = config->topology;
-	struct mu_keys *keys = NULL;
+	const struct mu_topology *t = keys->topology;
+	const struct mu_keys_kind *kind = &keys->kind;
 
-	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
-	*out = keys;
-	keys->type = config->type;
-	keys->kind = *kind;
-	keys->topology = t;
-	keys->comm = comm;
-	keys->traffic = *traffic;
 	keys->push_clock = kind->one_worker ? MU_CLOCK_UPDATE : MU_CLOCK_PUSH;
 	/* Without servers every worker owns keys. */
 	keys->owner_ranks = kind->has_servers ? t->server_ranks : t->worker_ranks;
@@ -81,14 +73,55 @@ out:
 	return st;
 }
 
-void mu_keys_keep_comm(struct mu_keys *keys)
+enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *config)
 {
-	keys->owns_comm = true;
+	enum mu_status st = MU_OK;
+	struct mu_keys *keys = NULL;
+	char mine[128];
+
+	*out = NULL;
+	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
+	keys->type = config->type;
+	keys->topology = config->topology;
+	keys->comm = MPI_COMM_NULL;
+	MU_TRY(mu_store_comm(keys->topology, true, &keys->comm));
+	MU_TRY(mu_agree(mu_keys_config_check(config, &keys->kind), keys->comm));
+	MU_TRY(mu_keys_config_agree(keys, config));
+	MU_TRY(mu_traffic_open(&keys->traffic, keys->topology, keys->comm, config->verbose));
+	MU_TRY(mu_agree(build(keys, config), keys->comm));
+	if (mu_traffic_connections(&keys->traffic))
+		mu_log_info("role: %s", mu_topology_who(keys->topology, mine, sizeof mine));
+	*out = keys;
+	keys = NULL;
+out:
+	mu_keys_free(keys);
+	return st;
 }
 
-void mu_keys_keep_topology(struct mu_keys *keys, struct mu_topology *topology)
+enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *type, int num_servers)
 {
-	keys->own_topology = topology;
+	enum mu_status st = MU_OK;
+	struct mu_keys_config config = {.type = type};
+	struct mu_topology *t = NULL;
+	struct mu_keys_kind kind;
+	bool opened = false;
+
+	*out = NULL;
+	MU_TRY(mu_agree(mu_keys_kind_find(type, &kind), comm));
+	if (!kind.has_servers && num_servers == MU_SERVERS_DEFAULT)
+		num_servers = 0;
+	MU_TRY(MU_ALLOC(t, 1, "topology of a store of keys"));
+	MU_TRY(mu_topology_init(t, comm, num_servers, MU_PLACEMENT_SPREAD));
+	opened = true;
+	config.topology = t;
+	MU_TRY(mu_keys_new(out, &config));
+	(*out)->own_topology = t;
+	t = NULL;
+out:
+	if (t && opened)
+		mu_topology_release(t);
+	mu_free(t);
+	return st;
 }
 
 /* With an error on its way, that error ends the job. */
@@ -120,7 +153,7 @@ void mu_keys_free(struct mu_keys *keys)
 	mu_pool_release(&keys->pool);
 	mu_free(keys->transfers);
 	mu_free(keys->scratch);
-	if (keys->owns_comm)
+	if (keys->comm != MPI_COMM_NULL)
 		MPI_Comm_free(&keys->comm);
 	if (keys->own_topology)
 		mu_topology_release(keys->own_topology);

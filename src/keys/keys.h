@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private: the store of keys on a worker. The public face (keys.c, keys/rows.c,
+ * Private: the store of keys on a worker. The public face (keys.c, exchange.c,
  * rule.c) checks a call and makes transfers of it, one per run of a key; an end of the store
  * carries them out: keys/local.c, or keys/worker.c, which sends them to owners on other ranks.
  */
@@ -96,19 +96,26 @@ struct mu_keys_ops {
 extern const struct mu_keys_ops mu_keys_local;
 extern const struct mu_keys_ops mu_keys_remote;
 
-/* What the kind of store is. */
+/* What a type of store says (kinds.c). */
 struct mu_keys_kind {
 	bool has_servers;
 	bool one_worker; /* nothing goes between ranks */
 	bool synchronous;
 };
 
+/* MU_ERR_USAGE with the list: an unknown type, or one on GPUs. */
+enum mu_status mu_keys_kind_find(const char *type, struct mu_keys_kind *kind);
+/* Do the settings fit the topology, and which kind do they ask for? Not collective. */
+enum mu_status mu_keys_config_check(const struct mu_keys_config *config, struct mu_keys_kind *kind);
+/* Are they the same on all ranks? Collective over keys->comm. */
+enum mu_status mu_keys_config_agree(const struct mu_keys *keys,
+				    const struct mu_keys_config *config);
+
 struct mu_keys {
 	const char *type;
 	struct mu_keys_kind kind;
 	const struct mu_topology *topology;
-	MPI_Comm comm; /* borrowed, unless owns_comm */
-	bool owns_comm;
+	MPI_Comm comm; /* the store's own */
 	struct mu_topology *own_topology; /* NULL: the caller's */
 	struct mu_traffic traffic;
 	enum mu_clock push_clock;      /* what a push counts as */
@@ -137,17 +144,6 @@ struct mu_keys {
 	int n_owners;
 	struct mu_keys_server *server; /* on an owner; NULL elsewhere and for local */
 };
-
-/*
- * A store whose settings are checked, on a communicator of its own, which stays the caller's.
- * Collective over comm. *out is set also after an error: mu_keys_free.
- */
-enum mu_status mu_keys_new_on(struct mu_keys **out, const struct mu_keys_config *config,
-			      const struct mu_keys_kind *kind, MPI_Comm comm,
-			      const struct mu_traffic *traffic);
-/* mu_keys_free frees the communicator, too; and a topology that mu_alloc has made room for. */
-void mu_keys_keep_comm(struct mu_keys *keys);
-void mu_keys_keep_topology(struct mu_keys *keys, struct mu_topology *topology);
 
 /* ---- between the files of the face ---- */
 
@@ -201,8 +197,6 @@ enum mu_status mu_keys_compress(struct mu_keys *keys, struct mu_transfer *x);
 /* The same for array i of an item; the source has the whole key. */
 enum mu_status mu_keys_compress_array(struct mu_keys *keys, struct mu_key *key, size_t i,
 				      struct mu_source *source);
-/* A push of rows. */
-enum mu_status mu_keys_add_rows(struct mu_keys *keys, const struct mu_kv_item *item);
 
 /* The transfers of a call of one direction; items are checked. Between _begin and _end. */
 enum mu_status mu_keys_add_items(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,

@@ -143,7 +143,9 @@ static enum mu_status check_slices(const struct mu_slice *slices, size_t n_slice
 	enum mu_status st = MU_OK;
 
 	if (n_slices == 0)
-		MU_FAIL(MU_ERR_ARGUMENT, "a model of no keys");
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"a model of no keys: there is nothing to train (mu_keys_new makes a store "
+			"of keys that are added one by one)");
 	for (size_t k = 0; k < n_slices; k++) {
 		size_t before = k > 0 ? slices[k - 1].at + slices[k - 1].n_padded : 0;
 

@@ -1,41 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The stores by their names. A row says what a store is; its ops are what it does. Several names
- * share one behaviour: dist_sync and dist_device_sync differ in where the trainer sums the
- * gradients of a rank's devices, which changes no message.
- */
+/* The stores of a model by their names: the rows of comm/stores.def, and the forms on GPUs. */
 #include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/store.h"
 #include "kv.h"
+
+#define HAS(facts, fact) (((facts)&MU_STORE_##fact) != 0)
+#define STORE(type, behaviour, forms, facts) \
+	{.name = type, \
+	 .ops = (behaviour), \
+	 .has_servers = HAS(facts, HAS_SERVERS), \
+	 .hosted = HAS(facts, HOSTED), \
+	 .one_worker = HAS(facts, ONE_WORKER), \
+	 .own_weights = HAS(facts, OWN_WEIGHTS), \
+	 .workers_update = HAS(facts, WORKERS_UPDATE), \
+	 .synchronous = HAS(facts, SYNCHRONOUS), \
+	 .sums_on_devices = HAS(facts, SUMS_ON_DEVICES), \
+	 .on_gpus = HAS(facts, ON_GPUS), \
+	 .gpus = (forms)},
 
 /* A store that needs NCCL has no ops of its own: mu_kv_kind_of sets them. */
 static const struct mu_kv_kind kinds[] = {
-	{"local", &mu_kv_local, .one_worker = true, .synchronous = true},
-	{"device", &mu_kv_local, .one_worker = true, .synchronous = true, .sums_on_devices = true,
-	 .gpus = MU_KV_GPUS_NCCL},
-	{"dist_sync", &mu_kv_sync, .has_servers = true, .synchronous = true,
-	 .gpus = MU_KV_GPUS_NODE},
-	{"dist_device_sync", &mu_kv_sync, .has_servers = true, .synchronous = true,
-	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
-	{"dist_sync_device", &mu_kv_sync, .has_servers = true, .synchronous = true,
-	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
-	{"dist_async", &mu_kv_async, .has_servers = true, .own_weights = true,
-	 .gpus = MU_KV_GPUS_NODE},
-	{"dist_device_async", &mu_kv_async, .has_servers = true, .own_weights = true,
-	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
-	{"dist_async_device", &mu_kv_async, .has_servers = true, .own_weights = true,
-	 .sums_on_devices = true, .gpus = MU_KV_GPUS_NODE},
-	{"dist_allreduce", &mu_kv_allreduce, .hosted = true, .synchronous = true,
-	 .workers_update = true, .sums_on_devices = true, .gpus = MU_KV_GPUS_NCCL},
-	{"dist_sharded", &mu_kv_sync, .hosted = true, .synchronous = true, .sums_on_devices = true,
-	 .gpus = MU_KV_GPUS_NCCL | MU_KV_GPUS_NODE},
-	{"nccl", NULL, .synchronous = true, .sums_on_devices = true, .on_gpus = true,
-	 .gpus = MU_KV_GPUS_NCCL},
-	{"nccl_allreduce", NULL, .synchronous = true, .workers_update = true,
-	 .sums_on_devices = true, .on_gpus = true, .gpus = MU_KV_GPUS_NCCL},
+#include "comm/stores.def"
 };
 
 enum { N_KINDS = sizeof kinds / sizeof *kinds };

@@ -95,11 +95,8 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *co
 
 /* Are they consistent and valid for this kind of store? Not collective; the same on every rank. */
 enum mu_status mu_kv_config_check(const struct mu_kv_config *config);
-/*
- * Are they the same on all ranks? After mu_kv_model_share, since fewer of them count for a store of
- * keys. Collective over kv->comm; all ranks return the same.
- */
-enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config);
+/* Are they the same on all ranks? Collective over kv->comm; all ranks return the same. */
+enum mu_status mu_kv_config_agree(const struct mu_kv *kv, const struct mu_kv_config *config);
 
 /* ---- nodes (nodes.c, see nodes.h) ---- */
 
@@ -140,7 +137,7 @@ enum mu_status mu_kv_outline(struct mu_kv *kv, const struct mu_kv_config *config
 /* Then, from the model in kv->slices: its parts, the nodes, the places of gradients. */
 enum mu_status mu_kv_lay_out(struct mu_kv *kv, const struct mu_kv_config *config);
 
-/* Is this rank a worker of the store of a model? call: of the public function, for the message. */
+/* Is this rank a worker? call: of the public function, for the message. */
 enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *call);
 
 /*
@@ -213,12 +210,6 @@ double mu_kv_replica_progress(const struct mu_kv *kv);
 /* The arrays and counts of this worker: see mu_kv_own. */
 void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own);
 void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts);
-
-/* ---- a store of keys (keys.c) ---- */
-
-/* kv->keys. Collective over kv->comm. */
-enum mu_status mu_kv_keys_open(struct mu_kv *kv, const struct mu_kv_config *config);
-void mu_kv_keys_layout(const struct mu_kv *kv, struct mu_kv_layout *layout);
 
 /* ---- kinds (kinds.c) ---- */
 
@@ -324,7 +315,6 @@ struct mu_kv {
 	void *say_context;
 	uint64_t notice; /* the largest received */
 	struct mu_kv_staleness staleness;
-	struct mu_keys *keys;          /* a store of keys (keys.c); else NULL */
 	struct mu_kv_update update;    /* of a worker that updates by itself */
 	struct mu_kv_snapshot *states; /* of a worker that saves or loads them now; else NULL */
 	int n_states;                  /* arrays for checkpoints, with their names */

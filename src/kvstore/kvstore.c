@@ -7,20 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/store.h"
 #include "kvstore/ps/dist.h"
 #include "message_log.h"
-
-static enum mu_status own_comm(struct mu_kv *kv)
-{
-	enum mu_status st = MU_OK;
-	MPI_Request request = MPI_REQUEST_NULL;
-
-	MU_MPI(MPI_Comm_idup(kv->topology->world, &kv->comm, &request));
-	MU_TRY(mu_wait_woken(kv->topology, 1, &request, "the other ranks' stores"));
-	MU_MPI(MPI_Comm_set_errhandler(kv->comm, MPI_ERRORS_RETURN));
-out:
-	return st;
-}
 
 /* The variable is for the store of keys. */
 static void warn_of_bound(const struct mu_kv *kv)
@@ -109,7 +98,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 	MU_TRY(MU_ALLOC(kv, 1, "store"));
 	kv->topology = config->topology;
 	kv->comm = MPI_COMM_NULL;
-	MU_TRY(own_comm(kv));
+	MU_TRY(mu_store_comm(kv->topology, false, &kv->comm));
 	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
 	MU_TRY(mu_kv_outline(kv, config));
 	kv->push_clock = MU_CLOCK_PUSH;
@@ -129,15 +118,8 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 						       : NULL;
 	MU_TRY(mu_kv_model_share(kv, config));
 	MU_TRY(mu_kv_config_agree(kv, config));
-	if (kv->n_slices == 0 &&
-	    (kv->bounded || config->local_sgd.period > 1 || mu_kv_is_coded(kv)))
-		MU_FAIL(MU_ERR_USAGE,
-			"a bound of staleness, local SGD and compression in the settings are for "
-			"the store of a model, and this is a store of keys (which has "
-			"mu_kv_set_compression)");
 	MU_TRY(mu_traffic_open(&kv->traffic, kv->topology, kv->comm, config->verbose));
-	MU_TRY(mu_agree(kv->n_slices > 0 ? build(kv, config) : mu_kv_keys_open(kv, config),
-			kv->comm));
+	MU_TRY(mu_agree(build(kv, config), kv->comm));
 	mu_kv_log_connections(kv);
 	*out = kv;
 	kv = NULL;
@@ -150,7 +132,6 @@ void mu_kv_free(struct mu_kv *kv)
 {
 	if (!kv)
 		return;
-	mu_keys_free(kv->keys);
 	mu_free(kv->pushed_at);
 	if (kv->ops)
 		mu_kv_leave_devices(kv);
@@ -208,11 +189,6 @@ enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *what)
 
 	if (kv->topology->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", what);
-	if (kv->keys)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s is for the store of a model, and this is a store of keys: use "
-			"mu_kv_init, mu_kv_push, mu_kv_pull",
-			what);
 out:
 	return st;
 }
@@ -461,7 +437,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv)
 
 	if (kv->topology->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_serve is for servers");
-	MU_TRY(kv->keys ? mu_keys_serve(kv->keys) : kv->ops->serve(kv));
+	MU_TRY(kv->ops->serve(kv));
 out:
 	return st;
 }
@@ -470,10 +446,6 @@ enum mu_status mu_kv_finish(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->keys) {
-		MU_TRY(mu_keys_finish(kv->keys));
-		goto out;
-	}
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_finish"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->ops->finish)

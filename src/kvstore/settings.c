@@ -3,10 +3,10 @@
  * The settings of a store: are they consistent, valid for the kind of store, and the same on
  * all ranks?
  */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/store.h"
 #include "kv.h"
 
 /* ---- are they consistent? ---- */
@@ -111,17 +111,10 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' with arrays on GPUs: in this build it has none there",
 			config->type);
-	if (!is.distributed && t->num_workers > 1)
-		MU_FAIL(MU_ERR_USAGE,
-			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
-			"another "
-			"dist_ store",
-			config->type, t->num_workers);
-	if (is.has_servers && t->num_servers == 0)
-		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", config->type);
-	if (!is.has_servers && t->num_servers > 0)
-		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for",
-			config->type, t->num_servers);
+	MU_TRY(mu_store_check_ranks(config->type,
+				    (is.has_servers ? MU_STORE_HAS_SERVERS : 0) |
+					    (is.distributed ? 0 : MU_STORE_ONE_WORKER),
+				    t));
 	if (config->bounded && is.synchronous)
 		MU_FAIL(MU_ERR_USAGE,
 			"a bound of staleness with kv-store '%s', where all workers keep step: it "
@@ -146,12 +139,8 @@ out:
 
 /*
  * ---- are they the same on all ranks? ----
- *
- * Each setting is compared with rank 0's, as text. That takes two small collectives; a third only
- * if a rank differs, so that every rank can report which one and its value.
+ * Each setting is compared with rank 0's, as text.
  */
-
-#define VALUE_BYTES 32
 
 enum type { TEXT, REAL, SIZE, FLAG, NODE, SCHEDULE };
 
@@ -159,65 +148,64 @@ struct setting {
 	const char *name;
 	enum type type;
 	size_t offset;
-	bool of_keys; /* also of a store of keys */
 };
 
 #define AT(member) offsetof(struct mu_kv_config, member)
 
 static const struct setting settings[] = {
-	{"type", TEXT, AT(type), true},
-	{"on_gpus", FLAG, AT(on_gpus), true},
-	{"n_updaters", SIZE, AT(n_updaters), true},
-	{"bucket_bytes", SIZE, AT(bucket_bytes), false},
-	{"message_bytes", SIZE, AT(message_bytes), false},
-	{"priority", FLAG, AT(priority), false},
-	{"node_reduce", NODE, AT(node_reduce), false},
-	{"bounded", FLAG, AT(bounded), false},
-	{"max_staleness", SIZE, AT(max_staleness), false},
-	{"local_sgd.period", SIZE, AT(local_sgd.period), false},
-	{"local_sgd.block_momentum", REAL, AT(local_sgd.block_momentum), false},
-	{"local_sgd.block_lr", REAL, AT(local_sgd.block_lr), false},
-	{"local_sgd.nesterov", FLAG, AT(local_sgd.nesterov), false},
-	{"compression.type", TEXT, AT(compression.type), false},
-	{"compression.threshold", REAL, AT(compression.threshold), false},
-	{"compression.ratio", REAL, AT(compression.ratio), false},
-	{"compression.pull", FLAG, AT(compression.pull), false},
-	{"progress", REAL, AT(progress), false},
-	{"optim.name", TEXT, AT(optim.name), false},
-	{"optim.mom", REAL, AT(optim.mom), false},
-	{"optim.wd", REAL, AT(optim.wd), false},
-	{"optim.beta1", REAL, AT(optim.beta1), false},
-	{"optim.beta2", REAL, AT(optim.beta2), false},
-	{"optim.eps", REAL, AT(optim.eps), false},
-	{"optim.clip_gradient", REAL, AT(optim.clip_gradient), false},
-	{"optim.wd_gamma", FLAG, AT(optim.wd_gamma), false},
-	{"optim.clip_global_norm", REAL, AT(optim.clip_global_norm), false},
-	{"optim.rho", REAL, AT(optim.rho), false},
-	{"optim.gamma1", REAL, AT(optim.gamma1), false},
-	{"optim.gamma2", REAL, AT(optim.gamma2), false},
-	{"optim.centered", FLAG, AT(optim.centered), false},
-	{"optim.decoupled", FLAG, AT(optim.decoupled), false},
-	{"optim.lamda1", REAL, AT(optim.lamda1), false},
-	{"optim.beta", REAL, AT(optim.beta), false},
-	{"optim.wd_lh", REAL, AT(optim.wd_lh), false},
-	{"optim.lars_eta", REAL, AT(optim.lars_eta), false},
-	{"optim.lamda", REAL, AT(optim.lamda), false},
-	{"optim.lower_bound", REAL, AT(optim.lower_bound), false},
-	{"optim.upper_bound", REAL, AT(optim.upper_bound), false},
-	{"schedule", SCHEDULE, AT(schedule), false},
-	{"schedule.lr", REAL, AT(schedule.lr), false},
-	{"schedule.factor", REAL, AT(schedule.factor), false},
-	{"schedule.n_steps", SIZE, AT(schedule.n_steps), false},
-	{"schedule.step", REAL, AT(schedule.step), false},
-	{"schedule.length", REAL, AT(schedule.length), false},
-	{"schedule.power", REAL, AT(schedule.power), false},
-	{"schedule.final_lr", REAL, AT(schedule.final_lr), false},
-	{"schedule.warmup", REAL, AT(schedule.warmup), false},
-	{"schedule.warmup_begin_lr", REAL, AT(schedule.warmup_begin_lr), false},
-	{"schedule.warmup_constant", FLAG, AT(schedule.warmup_constant), false},
+	{"type", TEXT, AT(type)},
+	{"on_gpus", FLAG, AT(on_gpus)},
+	{"bucket_bytes", SIZE, AT(bucket_bytes)},
+	{"message_bytes", SIZE, AT(message_bytes)},
+	{"priority", FLAG, AT(priority)},
+	{"node_reduce", NODE, AT(node_reduce)},
+	{"bounded", FLAG, AT(bounded)},
+	{"max_staleness", SIZE, AT(max_staleness)},
+	{"local_sgd.period", SIZE, AT(local_sgd.period)},
+	{"local_sgd.block_momentum", REAL, AT(local_sgd.block_momentum)},
+	{"local_sgd.block_lr", REAL, AT(local_sgd.block_lr)},
+	{"local_sgd.nesterov", FLAG, AT(local_sgd.nesterov)},
+	{"compression.type", TEXT, AT(compression.type)},
+	{"compression.threshold", REAL, AT(compression.threshold)},
+	{"compression.ratio", REAL, AT(compression.ratio)},
+	{"compression.pull", FLAG, AT(compression.pull)},
+	{"progress", REAL, AT(progress)},
+	{"optim.name", TEXT, AT(optim.name)},
+	{"optim.mom", REAL, AT(optim.mom)},
+	{"optim.wd", REAL, AT(optim.wd)},
+	{"optim.beta1", REAL, AT(optim.beta1)},
+	{"optim.beta2", REAL, AT(optim.beta2)},
+	{"optim.eps", REAL, AT(optim.eps)},
+	{"optim.clip_gradient", REAL, AT(optim.clip_gradient)},
+	{"optim.wd_gamma", FLAG, AT(optim.wd_gamma)},
+	{"optim.clip_global_norm", REAL, AT(optim.clip_global_norm)},
+	{"optim.rho", REAL, AT(optim.rho)},
+	{"optim.gamma1", REAL, AT(optim.gamma1)},
+	{"optim.gamma2", REAL, AT(optim.gamma2)},
+	{"optim.centered", FLAG, AT(optim.centered)},
+	{"optim.decoupled", FLAG, AT(optim.decoupled)},
+	{"optim.lamda1", REAL, AT(optim.lamda1)},
+	{"optim.beta", REAL, AT(optim.beta)},
+	{"optim.wd_lh", REAL, AT(optim.wd_lh)},
+	{"optim.lars_eta", REAL, AT(optim.lars_eta)},
+	{"optim.lamda", REAL, AT(optim.lamda)},
+	{"optim.lower_bound", REAL, AT(optim.lower_bound)},
+	{"optim.upper_bound", REAL, AT(optim.upper_bound)},
+	{"schedule", SCHEDULE, AT(schedule)},
+	{"schedule.lr", REAL, AT(schedule.lr)},
+	{"schedule.factor", REAL, AT(schedule.factor)},
+	{"schedule.n_steps", SIZE, AT(schedule.n_steps)},
+	{"schedule.step", REAL, AT(schedule.step)},
+	{"schedule.length", REAL, AT(schedule.length)},
+	{"schedule.power", REAL, AT(schedule.power)},
+	{"schedule.final_lr", REAL, AT(schedule.final_lr)},
+	{"schedule.warmup", REAL, AT(schedule.warmup)},
+	{"schedule.warmup_begin_lr", REAL, AT(schedule.warmup_begin_lr)},
+	{"schedule.warmup_constant", FLAG, AT(schedule.warmup_constant)},
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
+_Static_assert((int)N_SETTINGS <= (int)MU_SETTINGS_MAX, "settings that are compared");
 
 /* Kind and boundaries; the other members have rows of their own. */
 static void describe_schedule(char *text, const struct mu_schedule *s)
@@ -226,74 +214,37 @@ static void describe_schedule(char *text, const struct mu_schedule *s)
 
 	for (size_t i = 0; i < s->n_steps && i < MU_MAX_LR_STEPS; i++)
 		sum = sum * 3 + s->steps[i];
-	snprintf(text, VALUE_BYTES, "kind %d, %.15g", (int)s->kind, sum);
+	snprintf(text, MU_SETTING_BYTES, "kind %d, %.15g", (int)s->kind, sum);
 }
 
-static void describe(char *text, const struct setting *s, const struct mu_kv_config *config)
+static const char *name(size_t i)
 {
-	const void *p = (const char *)config + s->offset;
+	return settings[i].name;
+}
 
-	switch (s->type) {
+static void describe(const void *config, size_t i, char text[MU_SETTING_BYTES])
+{
+	const void *p = (const char *)config + settings[i].offset;
+
+	switch (settings[i].type) {
 	case TEXT: {
 		const char *const *word = p;
 
-		snprintf(text, VALUE_BYTES, "%s", *word ? *word : "none");
+		snprintf(text, MU_SETTING_BYTES, "%s", *word ? *word : "none");
 		break;
 	}
-	case REAL: mu_real_text(*(const double *)p, text, VALUE_BYTES); break;
-	case SIZE: snprintf(text, VALUE_BYTES, "%zu", *(const size_t *)p); break;
-	case FLAG: snprintf(text, VALUE_BYTES, "%d", *(const bool *)p); break;
-	case NODE: snprintf(text, VALUE_BYTES, "%d", (int)*(const enum mu_kv_node *)p); break;
+	case REAL: mu_real_text(*(const double *)p, text, MU_SETTING_BYTES); break;
+	case SIZE: snprintf(text, MU_SETTING_BYTES, "%zu", *(const size_t *)p); break;
+	case FLAG: snprintf(text, MU_SETTING_BYTES, "%d", *(const bool *)p); break;
+	case NODE: snprintf(text, MU_SETTING_BYTES, "%d", (int)*(const enum mu_kv_node *)p); break;
 	case SCHEDULE: describe_schedule(text, p); break;
 	}
 }
 
-/* A rank that differs, its value, and rank 0's. */
-struct difference {
-	int rank, setting;
-	char value[VALUE_BYTES];
-};
-
-/* This rank's first setting that differs from rank 0's; rank is INT_MAX if there is none. */
-static struct difference find(const struct mu_kv *kv, const struct mu_kv_config *config,
-			      char (*first)[VALUE_BYTES])
+enum mu_status mu_kv_config_agree(const struct mu_kv *kv, const struct mu_kv_config *config)
 {
-	struct difference d = {.rank = INT_MAX};
+	const struct mu_store_settings all = {
+		.call = "mu_kv_new", .n = N_SETTINGS, .name = name, .describe = describe};
 
-	for (int i = 0; i < N_SETTINGS; i++) {
-		if (kv->n_slices == 0 && !settings[i].of_keys)
-			continue;
-		memset(d.value, 0, sizeof d.value);
-		describe(d.value, &settings[i], config);
-		if (strcmp(d.value, first[i]) != 0) {
-			d.rank = kv->topology->rank;
-			d.setting = i;
-			break;
-		}
-	}
-	return d;
-}
-
-enum mu_status mu_kv_config_agree(struct mu_kv *kv, const struct mu_kv_config *config)
-{
-	enum mu_status st = MU_OK;
-	char first[N_SETTINGS][VALUE_BYTES] = {{0}};
-	struct difference d;
-	long lowest;
-
-	for (int i = 0; kv->topology->rank == 0 && i < N_SETTINGS; i++)
-		describe(first[i], &settings[i], config);
-	MU_TRY(mu_bcast(first, sizeof first, 0, kv->comm));
-	d = find(kv, config, first);
-	lowest = d.rank;
-	MU_TRY(mu_allreduce_long(&lowest, 1, MPI_MIN, kv->comm));
-	if (lowest == INT_MAX)
-		goto out;
-	MU_TRY(mu_bcast(&d, sizeof d, (int)lowest, kv->comm));
-	MU_FAIL(MU_ERR_ARGUMENT,
-		"mu_kv_new: %s is %s on rank %d, and %s on rank 0: it must be the same on all "
-		"ranks",
-		settings[d.setting].name, d.value, d.rank, first[d.setting]);
-out:
-	return st;
+	return mu_store_settings_agree(&all, config, kv->topology, kv->comm);
 }

@@ -50,10 +50,6 @@ enum mu_status mu_kv_set_devices(struct mu_kv *kv, const struct mu_kv_device *de
 			"mu_kv_set_devices with kv-store '%s', whose arrays are the host's: it is "
 			"for nccl, nccl_allreduce, and where on_gpus is set",
 			kv->kind.name);
-	if (kv->keys)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"mu_kv_set_devices is for the store of a model, and this is a store of "
-			"keys");
 	MU_TRY(kv->ops->set_devices(kv, devices, n));
 out:
 	return st;

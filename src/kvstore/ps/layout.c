@@ -36,10 +36,6 @@ static struct mu_kv_memory memory_of(const struct mu_kv *kv)
 
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 {
-	if (kv->keys) {
-		mu_kv_keys_layout(kv, layout);
-		return;
-	}
 	*layout = (struct mu_kv_layout){
 		.n_keys = kv->n_slices,
 		.n_buckets = kv->plan.n_buckets,
