@@ -215,6 +215,24 @@ function check_function(code)
 	}
 }
 
+# Members of a struct of the stores: one that holds more is several ideas.
+function check_struct(code, text)
+{
+	if (code ~ /^struct [a-z_0-9]+ \{$/) {
+		struct_start = FNR
+		members = 0
+	} else if (struct_start && code ~ /^\}/) {
+		if (members > max_members)
+			finding(struct_start, "struct of " members " members, more than " max_members)
+		struct_start = 0
+	} else if (struct_start) {
+		text = code
+		while (gsub(/\([^()]*\)/, "", text))
+			;
+		members += gsub(/[;,]/, "", text)
+	}
+}
+
 function check_calls(code)
 {
 	if (code ~ /MPI_COMM_WORLD/ && FILENAME_NOW != "src/comm/world.c" && folder != "mpi_tests")
@@ -282,6 +300,8 @@ function check_c_line(code)
 	if (code ~ /^[ \t]*#[ \t]*include/)
 		check_include($0)
 	check_function(code)
+	if (index(small_structs, " " folder " "))
+		check_struct(code)
 	check_calls(code)
 	check_clones(code)
 	check_feature(code)
@@ -362,6 +382,8 @@ BEGIN {
 	max_columns = 100
 	max_script_columns = 120 # shell, awk, m4 and make have long words that cannot be cut
 	max_function = 80
+	max_members = 30
+	small_structs = " comm keys kvstore "
 	max_file = 500
 	max_header = 700 # a public one: a manual
 	max_folder = 30

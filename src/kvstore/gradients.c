@@ -71,7 +71,7 @@ out:
 /* The places of keys and parts in the slots. */
 static void find_places(struct mu_kv *kv)
 {
-	const struct mu_kv_plan *plan = &kv->plan;
+	const struct mu_kv_plan *plan = &kv->model.plan;
 
 	for (size_t b = 0; b < plan->n_buckets; b++) {
 		const struct mu_kv_bucket *bucket = &plan->buckets[b];
@@ -79,13 +79,14 @@ static void find_places(struct mu_kv *kv)
 		for (size_t i = 0; i < bucket->n_parts; i++) {
 			struct mu_kv_part *part = &plan->parts[bucket->first_part + i];
 
-			part->gradient = kv->slots.at[b] + part->at - bucket->at;
+			part->gradient = kv->model.slots.at[b] + part->at - bucket->at;
 		}
 	}
-	for (size_t k = 0; k < kv->n_slices; k++) {
+	for (size_t k = 0; k < kv->model.n_slices; k++) {
 		const size_t b = plan->bucket_of[k];
 
-		kv->places[k] = kv->slots.at[b] + kv->slices[k].at - plan->buckets[b].at;
+		kv->model.places[k] =
+			kv->model.slots.at[b] + kv->model.slices[k].at - plan->buckets[b].at;
 	}
 }
 
@@ -93,30 +94,31 @@ enum mu_status mu_kv_gradients_open(struct mu_kv *kv, const struct mu_kv_life *l
 {
 	enum mu_status st = MU_OK;
 
-	kv->n_gradients = kv->plan.n;
+	kv->model.n_gradients = kv->model.plan.n;
 	if (!lives)
 		goto out;
-	MU_TRY(find_lives(&kv->plan, lives, &kv->lives));
-	MU_TRY(slots_of_worker(&kv->slots, &kv->plan, kv->lives));
-	MU_TRY(MU_ALLOC(kv->places, kv->n_slices, "places of gradients"));
-	MU_TRY(MU_ALLOC(kv->claimed, kv->plan.n_buckets, "buckets whose gradients are written"));
+	MU_TRY(find_lives(&kv->model.plan, lives, &kv->model.lives));
+	MU_TRY(slots_of_worker(&kv->model.slots, &kv->model.plan, kv->model.lives));
+	MU_TRY(MU_ALLOC(kv->model.places, kv->model.n_slices, "places of gradients"));
+	MU_TRY(MU_ALLOC(kv->step.claimed, kv->model.plan.n_buckets,
+			"buckets whose gradients are written"));
 	find_places(kv);
-	kv->n_gradients = kv->slots.n;
+	kv->model.n_gradients = kv->model.slots.n;
 out:
 	return st;
 }
 
 void mu_kv_gradients_close(struct mu_kv *kv)
 {
-	mu_kv_slots_release(&kv->slots);
-	mu_free(kv->lives);
-	mu_free(kv->places);
-	mu_free(kv->claimed);
+	mu_kv_slots_release(&kv->model.slots);
+	mu_free(kv->model.lives);
+	mu_free(kv->model.places);
+	mu_free(kv->step.claimed);
 }
 
 const size_t *mu_kv_gradient_places(const struct mu_kv *kv)
 {
-	return kv->places;
+	return kv->model.places;
 }
 
 /* Kernels write all of a key but its padding, which is 0, and where another bucket was before. */
@@ -125,11 +127,11 @@ static void clear_padding(const struct mu_kv *kv, const struct mu_kv_bucket *b)
 	const size_t last = b->first_key + b->n_keys;
 
 	for (size_t k = b->first_key; k < last; k++) {
-		const struct mu_slice *s = &kv->slices[k];
-		const size_t end = k + 1 < last ? kv->slices[k + 1].at : b->at + b->n;
+		const struct mu_slice *s = &kv->model.slices[k];
+		const size_t end = k + 1 < last ? kv->model.slices[k + 1].at : b->at + b->n;
 		const size_t from = s->n_padded > s->n ? 0 : s->n; /* a layout may mix it in */
 
-		memset(kv->gradients + kv->places[k] + from, 0,
+		memset(kv->arrays.gradients + kv->model.places[k] + from, 0,
 		       (end - s->at - from) * sizeof(float));
 	}
 }
@@ -137,18 +139,19 @@ static void clear_padding(const struct mu_kv *kv, const struct mu_kv_bucket *b)
 static enum mu_status claim(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const size_t before = kv->slots.before[bucket];
+	const size_t before = kv->model.slots.before[bucket];
 
-	if (before != MU_KV_NO_BUCKET && kv->keys_left[before] > 0)
+	if (before != MU_KV_NO_BUCKET && kv->step.keys_left[before] > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"gradients of key %zu are written in step %llu on rank %d before key %zu, "
 			"which has the same memory, is pushed: the order must be that of the lives",
-			kv->plan.buckets[bucket].first_key, (unsigned long long)kv->begun,
-			kv->topology->rank, kv->plan.buckets[before].first_key);
+			kv->model.plan.buckets[bucket].first_key,
+			(unsigned long long)kv->step.begun, kv->topology->rank,
+			kv->model.plan.buckets[before].first_key);
 	if (before != MU_KV_NO_BUCKET)
 		MU_TRY(kv->ops->taken(kv, before));
-	clear_padding(kv, &kv->plan.buckets[bucket]);
-	kv->claimed[bucket] = kv->begun;
+	clear_padding(kv, &kv->model.plan.buckets[bucket]);
+	kv->step.claimed[bucket] = kv->step.begun;
 out:
 	return st;
 }
@@ -158,15 +161,15 @@ enum mu_status mu_kv_gradients_begin(struct mu_kv *kv, size_t key)
 	enum mu_status st = MU_OK;
 	size_t bucket;
 
-	if (!kv->places)
+	if (!kv->model.places)
 		goto out;
-	if (!kv->open || key >= kv->n_slices)
+	if (!kv->step.open || key >= kv->model.n_slices)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"gradients of key %zu of %zu on rank %d outside a step: mu_kv_step_begin "
 			"comes first",
-			key, kv->n_slices, kv->topology->rank);
-	bucket = kv->plan.bucket_of[key];
-	if (kv->claimed[bucket] == kv->begun)
+			key, kv->model.n_slices, kv->topology->rank);
+	bucket = kv->model.plan.bucket_of[key];
+	if (kv->step.claimed[bucket] == kv->step.begun)
 		goto out;
 	mu_clock_start(kv->push_clock);
 	st = claim(kv, bucket);

@@ -76,7 +76,7 @@ void mu_kv_slots_release(struct mu_kv_slots *slots);
 
 /* ---- shards of gradients (gradients.c) ---- */
 
-/* lives: by key, or NULL. After kv->plan, before the arrays. */
+/* lives: by key, or NULL. After kv->model.plan, before the arrays. */
 enum mu_status mu_kv_gradients_open(struct mu_kv *kv, const struct mu_kv_life *lives);
 void mu_kv_gradients_close(struct mu_kv *kv);
 /* Where a source's gradients arrive at a server end. lives: by bucket. */
@@ -134,7 +134,7 @@ enum mu_status mu_kv_norms_measure(struct mu_kv_norms *norms, struct mu_optim *o
 
 /* What follows from the settings alone: what the store is, and its server ends. Not collective. */
 enum mu_status mu_kv_outline(struct mu_kv *kv, const struct mu_kv_config *config);
-/* Then, from the model in kv->slices: its parts, the nodes, the places of gradients. */
+/* Then, from the model in kv->model.slices: its parts, the nodes, the places of gradients. */
 enum mu_status mu_kv_lay_out(struct mu_kv *kv, const struct mu_kv_config *config);
 
 /* Is this rank a worker? call: of the public function, for the message. */
@@ -166,7 +166,7 @@ struct mu_kv_ops {
 	 * workers. */
 	enum mu_status (*collect)(struct mu_kv *kv);
 	enum mu_status (*loaded)(struct mu_kv *kv); /* the states on the host were loaded */
-	/* Save or load kv->states, where neither servers nor kv->update hold them. */
+	/* Save or load kv->saved.states, where neither servers nor kv->update hold them. */
 	enum mu_status (*states)(struct mu_kv *kv, bool load);
 };
 
@@ -174,7 +174,7 @@ struct mu_kv_ops {
 
 /* The optimiser of a worker: piece b is bucket b. */
 struct mu_kv_update {
-	float *weights; /* the flat array that it updates: kv->weights unless set otherwise */
+	float *weights; /* the flat array that it updates: the store's unless set otherwise */
 	struct mu_optim *optim;
 	struct mu_kv_norms norms;
 };
@@ -182,8 +182,8 @@ struct mu_kv_update {
 enum mu_status mu_kv_update_open(struct mu_kv *kv, struct mu_kv_update *u,
 				 const struct mu_optim_config *config);
 void mu_kv_update_close(struct mu_kv_update *u);
-/* Update a bucket with kv->lr; all buckets together, for rules that need norms. gradients: a flat
- * array of sums over count samples. */
+/* Update a bucket with kv->rates.lr; all buckets together, for rules that need norms. gradients: a
+ * flat array of sums over count samples. */
 void mu_kv_update_bucket(struct mu_kv *kv, struct mu_kv_update *u, size_t bucket, double count,
 			 const float *gradients);
 enum mu_status mu_kv_update_all(struct mu_kv *kv, struct mu_kv_update *u, double count,
@@ -250,93 +250,130 @@ extern const struct mu_kv_ops mu_kv_allreduce; /* ps/allreduce.c */
 extern const struct mu_kv_ops mu_kv_nccl;      /* gpu/nccl.c */
 extern const struct mu_kv_ops mu_kv_node;      /* gpu/node.c */
 
-struct mu_kv {
-	struct mu_kv_kind kind;
-	const struct mu_kv_ops *ops; /* kind.ops, or local SGD's */
-	enum mu_clock push_clock;    /* what the time of a push counts as */
-	const struct mu_topology *topology;
-	MPI_Comm comm; /* the store's own */
-	struct mu_schedule schedule;
-	struct mu_share share;
+/* ---- the store: a struct for each idea, in the order in which they come to be ---- */
+
+/* The model, and how it is cut. */
+struct mu_kv_model {
 	struct mu_slice *slices;
 	char *names; /* of the slices */
 	size_t n_slices;
 	struct mu_kv_plan plan;
-	int n_servers;           /* server ends: on server ranks, or on workers */
-	const int *server_ranks; /* of these ranks */
-	/*
-	 * Flat arrays. results: what a worker receives, weights or sums of gradients. In shared
-	 * memory the workers of a node have one array of results, unless their weights differ.
-	 * Local SGD: weights are the last average.
-	 */
-	float *weights, *gradients, *results;
-	/*
-	 * Compression. own_weights: as in kind, and with compressed pulls, where each worker adds
-	 * the changes to weights of its own.
-	 */
-	struct mu_coder push_coder, pull_coder;
-	bool own_weights;
-	struct mu_window *window; /* shared memory that holds the arrays; NULL: none */
-	struct mu_kv_nodes nodes;
-	float *owned[3]; /* arrays that are not in the window */
-	size_t n_owned;
 	/* Shards of gradients: all NULL without. */
 	size_t n_gradients; /* elements of the array of gradients */
 	struct mu_kv_slots slots;
 	struct mu_kv_life *lives; /* by bucket */
-	size_t *places;		  /* by key: see mu_kv_gradient_places */
-	uint64_t *claimed;	  /* by bucket: the last step that writes its gradients */
+	size_t *places;           /* by key: see mu_kv_gradient_places */
+};
 
-	/* The step of a worker. */
-	bool has_weights; /* mu_kv_weights_init is done */
-	bool open;
-	uint64_t step;         /* its number: 1, 2, ...; with local SGD averages count */
-	uint64_t begun;        /* steps that the caller has begun */
-	uint64_t step_updated; /* dist_allreduce: the last step that was updated as a whole */
-	double count;
-	bool *ready;             /* per key: its gradient was pushed in this step */
-	size_t *keys_left;       /* per bucket: keys not yet pushed */
-	bool *pulled;            /* per bucket */
-	uint64_t *versions;      /* per key: version of the weights that this worker reads */
-	size_t buckets_left;     /* buckets not yet pushed */
+/*
+ * Flat arrays. results: what a worker receives, weights or sums of gradients. In shared memory the
+ * workers of a node have one array of results, unless their weights differ. Local SGD: weights are
+ * the last average.
+ */
+struct mu_kv_arrays {
+	float *weights, *gradients, *results;
+	struct mu_window *window; /* shared memory that holds the arrays; NULL: none */
+	float *owned[3];          /* arrays that are not in the window */
+	size_t n_owned;
+};
+
+/* What the settings say about steps. */
+struct mu_kv_rules {
 	bool replaces;           /* the rule sets the weights to the sums of gradients */
 	bool whole_steps;        /* updates need all gradients of a step: norms */
 	const char *whole_pulls; /* why all keys are pushed before a pull; NULL: no need */
 	bool priority;           /* see mu_kv_config */
 	bool bounded;            /* dist_async: see mu_kv_config */
 	uint64_t max_staleness;
+};
 
-	struct mu_traffic traffic;
-	double *pushed_at; /* per bucket; allocated at the first use */
+/* The step of a worker. */
+struct mu_kv_step {
+	bool has_weights; /* mu_kv_weights_init is done */
+	bool open;
+	uint64_t number;     /* 1, 2, ...; with local SGD averages count */
+	uint64_t begun;      /* steps that the caller has begun */
+	uint64_t updated;    /* dist_allreduce: the last step that was updated as a whole */
+	double count;        /* samples */
+	bool *ready;         /* by key: its gradient was pushed in this step */
+	size_t *keys_left;   /* by bucket: keys not yet pushed */
+	size_t buckets_left; /* not yet pushed */
+	bool *pulled;        /* by bucket */
+	uint64_t *versions;  /* by key: version of the weights that this worker reads */
+	uint64_t *claimed;   /* by bucket: the last step that writes its gradients; or NULL */
+	double *pushed_at;   /* by bucket; allocated at the first use */
+};
 
+/* Learning rates. */
+struct mu_kv_rates {
+	struct mu_schedule schedule;
 	double progress, lr;
-	double rate;       /* see mu_kv_set_rate */
-	mu_kv_say_fn *say; /* see notice.h */
-	void *say_context;
-	uint64_t notice; /* the largest received */
-	struct mu_kv_staleness staleness;
-	struct mu_kv_update update;    /* of a worker that updates by itself */
+	double factor; /* see mu_kv_set_rate */
+};
+
+/* See notice.h. */
+struct mu_kv_notices {
+	mu_kv_say_fn *say;
+	void *context;
+	uint64_t received; /* the largest */
+};
+
+/* The arrays of checkpoints. */
+struct mu_kv_saved {
 	struct mu_kv_snapshot *states; /* of a worker that saves or loads them now; else NULL */
-	int n_states;                  /* arrays for checkpoints, with their names */
-	const char *state_names[MU_KV_MAX_STATES];
+	int n_names;
+	const char *names[MU_KV_MAX_STATES];
+};
+
+/* What acts on this rank. */
+struct mu_kv_ends {
+	int n_servers;                 /* server ends: on server ranks, or on workers */
+	const int *server_ranks;       /* of these ranks */
 	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
 	struct mu_kv_worker *worker;   /* the ends of this rank, in a store between ranks */
 	struct mu_kv_server *server;
 	struct mu_nccl *nccl; /* a store of GPUs; else NULL */
 };
 
+struct mu_kv {
+	struct mu_kv_kind kind;
+	const struct mu_kv_ops *ops; /* kind.ops, or local SGD's */
+	enum mu_clock push_clock;    /* what the time of a push counts as */
+	const struct mu_topology *topology;
+	MPI_Comm comm; /* the store's own */
+	struct mu_share share;
+	struct mu_traffic traffic;
+	struct mu_kv_model model;
+	struct mu_kv_nodes nodes;
+	struct mu_kv_arrays arrays;
+	/*
+	 * Compression. own_weights: as in kind, and with compressed pulls, where each worker adds
+	 * the changes to weights of its own.
+	 */
+	struct mu_coder push_coder, pull_coder;
+	bool own_weights;
+	struct mu_kv_rules rules;
+	struct mu_kv_step step;
+	struct mu_kv_rates rates;
+	struct mu_kv_notices notices;
+	struct mu_kv_staleness staleness;
+	struct mu_kv_update update; /* of a worker that updates by itself */
+	struct mu_kv_saved saved;
+	struct mu_kv_ends ends;
+};
+
 /* The larger of this rank's own notice and the received one. */
 static inline uint64_t mu_kv_current_notice(const struct mu_kv *kv)
 {
-	const uint64_t own = kv->say ? kv->say(kv->say_context) : 0;
+	const uint64_t own = kv->notices.say ? kv->notices.say(kv->notices.context) : 0;
 
-	return own > kv->notice ? own : kv->notice;
+	return own > kv->notices.received ? own : kv->notices.received;
 }
 
 /* The learning rate of the next update, by gradients of count samples. */
 static inline double mu_kv_next_lr(const struct mu_kv *kv, double count)
 {
-	return kv->rate * mu_schedule_lr(&kv->schedule, kv->progress, count);
+	return kv->rates.factor * mu_schedule_lr(&kv->rates.schedule, kv->rates.progress, count);
 }
 
 /* Are gradients compressed? */

@@ -13,18 +13,18 @@ static enum mu_status open_local(struct mu_kv *kv, const struct mu_kv_config *co
 
 static enum mu_status step_begin(struct mu_kv *kv)
 {
-	kv->lr = mu_kv_next_lr(kv, kv->count);
-	kv->progress += kv->count;
-	kv->notice = mu_kv_current_notice(kv);
+	kv->rates.lr = mu_kv_next_lr(kv, kv->step.count);
+	kv->rates.progress += kv->step.count;
+	kv->notices.received = mu_kv_current_notice(kv);
 	return MU_OK;
 }
 
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
-	if (!kv->whole_steps)
-		mu_kv_update_bucket(kv, &kv->update, bucket, kv->count, kv->gradients);
-	else if (kv->buckets_left == 0)
-		return mu_kv_update_all(kv, &kv->update, kv->count, kv->gradients);
+	if (!kv->rules.whole_steps)
+		mu_kv_update_bucket(kv, &kv->update, bucket, kv->step.count, kv->arrays.gradients);
+	else if (kv->step.buckets_left == 0)
+		return mu_kv_update_all(kv, &kv->update, kv->step.count, kv->arrays.gradients);
 	return MU_OK;
 }
 

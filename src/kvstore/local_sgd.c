@@ -2,9 +2,9 @@
 /*
  * Local SGD (see kvstore.h): a worker's replica of the model, which it updates by itself, and the
  * average of all replicas from time to time. An average is one step of the store below: its
- * weights, kv->weights, are the last average; its gradients are the replica's change since then,
- * negated and times its samples; its rule is sgd with the block momentum. So averages have the
- * sums, bits and messages of that store, which does not see the steps between. The replica's
+ * weights, kv->arrays.weights, are the last average; its gradients are the replica's change since
+ * then, negated and times its samples; its rule is sgd with the block momentum. So averages have
+ * the sums, bits and messages of that store, which does not see the steps between. The replica's
  * weights are a separate array: workers of a node may share the average, and others may still read
  * it.
  */
@@ -23,7 +23,7 @@ struct mu_kv_replica {
 	double count;         /* this worker's samples in them */
 	double lr;            /* of the last of them */
 	bool averaging;       /* an average is in flight */
-	float *weights;       /* the replica's; the last average is in kv->weights */
+	float *weights;       /* the replica's; the last average is in kv->arrays.weights */
 };
 
 enum mu_status mu_kv_local_sgd_check(const struct mu_kv_config *config,
@@ -71,34 +71,35 @@ static void scale_weights(size_t n, float count, float *restrict out, const floa
 /* The replica's part of the average, in place of gradients. */
 static void fill_gradients(struct mu_kv *kv, float count)
 {
-	const float *weights = kv->replica->weights;
+	const float *weights = kv->ends.replica->weights;
 
-	for (size_t k = 0; k < kv->n_slices; k++) {
-		const struct mu_slice *s = &kv->slices[k];
-		size_t end = k + 1 < kv->n_slices ? s[1].at : kv->plan.n;
+	for (size_t k = 0; k < kv->model.n_slices; k++) {
+		const struct mu_slice *s = &kv->model.slices[k];
+		size_t end = k + 1 < kv->model.n_slices ? s[1].at : kv->model.plan.n;
 
 		if (s->rule == MU_SLICE_AVERAGE)
-			scale_weights(end - s->at, count, kv->gradients + s->at, weights + s->at);
+			scale_weights(end - s->at, count, kv->arrays.gradients + s->at,
+				      weights + s->at);
 		else
-			scale_change(end - s->at, count, kv->gradients + s->at, kv->weights + s->at,
-				     weights + s->at);
+			scale_change(end - s->at, count, kv->arrays.gradients + s->at,
+				     kv->arrays.weights + s->at, weights + s->at);
 	}
 }
 
 static enum mu_status begin_average(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 
 	fill_gradients(kv, (float)r->count);
-	kv->step++;
-	kv->count = r->count;
+	kv->step.number++;
+	kv->step.count = r->count;
 	r->steps = 0;
 	r->count = 0;
 	r->averaging = true;
 	mu_clock_start(MU_CLOCK_PUSH);
 	st = r->store->step_begin(kv);
-	for (size_t b = 0; st == MU_OK && b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; st == MU_OK && b < kv->model.plan.n_buckets; b++)
 		st = r->store->push(kv, b);
 	mu_clock_stop(MU_CLOCK_PUSH);
 	MU_TRY(st);
@@ -111,39 +112,40 @@ out:
 static enum mu_status init_replica(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 
 	if (kv->topology->index == 0)
-		memcpy(kv->weights, r->weights, kv->plan.n * sizeof *kv->weights);
+		memcpy(kv->arrays.weights, r->weights,
+		       kv->model.plan.n * sizeof *kv->arrays.weights);
 	MU_TRY(r->store->init(kv));
-	memcpy(r->weights, kv->weights, kv->plan.n * sizeof *kv->weights);
+	memcpy(r->weights, kv->arrays.weights, kv->model.plan.n * sizeof *kv->arrays.weights);
 out:
 	return st;
 }
 
 static enum mu_status step_begin(struct mu_kv *kv)
 {
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 
-	kv->step--; /* the store below counts averages */
-	r->lr = kv->rate * mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
-					  kv->topology->num_workers * kv->count);
-	kv->lr = r->lr;
-	r->count += kv->count;
+	kv->step.number--; /* the store below counts averages */
+	r->lr = kv->rates.factor * mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
+						  kv->topology->num_workers * kv->step.count);
+	kv->rates.lr = r->lr;
+	r->count += kv->step.count;
 	return MU_OK;
 }
 
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 
 	if (!r->whole_steps)
-		mu_kv_update_bucket(kv, &r->update, bucket, kv->count, kv->gradients);
-	if (kv->buckets_left > 0)
+		mu_kv_update_bucket(kv, &r->update, bucket, kv->step.count, kv->arrays.gradients);
+	if (kv->step.buckets_left > 0)
 		goto out;
 	if (r->whole_steps)
-		MU_TRY(mu_kv_update_all(kv, &r->update, kv->count, kv->gradients));
+		MU_TRY(mu_kv_update_all(kv, &r->update, kv->step.count, kv->arrays.gradients));
 	if (++r->steps == r->period)
 		MU_TRY(begin_average(kv));
 out:
@@ -153,13 +155,13 @@ out:
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-	struct mu_kv_replica *r = kv->replica;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
+	struct mu_kv_replica *r = kv->ends.replica;
 
 	if (!r->averaging)
 		goto out;
 	MU_TRY(r->store->pull(kv, bucket));
-	memcpy(r->weights + b->at, kv->weights + b->at, b->n * sizeof *kv->weights);
+	memcpy(r->weights + b->at, kv->arrays.weights + b->at, b->n * sizeof *kv->arrays.weights);
 out:
 	return st;
 }
@@ -167,7 +169,7 @@ out:
 static enum mu_status step_end(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 
 	if (!r->averaging)
 		goto out;
@@ -182,10 +184,10 @@ static enum mu_status fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->replica->steps == 0)
+	if (kv->ends.replica->steps == 0)
 		goto out;
 	MU_TRY(begin_average(kv));
-	for (size_t b = kv->plan.n_buckets; b-- > 0;)
+	for (size_t b = kv->model.plan.n_buckets; b-- > 0;)
 		MU_TRY(pull(kv, b));
 	MU_TRY(step_end(kv));
 out:
@@ -197,31 +199,31 @@ static enum mu_status finish(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(fetch(kv));
-	MU_TRY(kv->replica->store->finish(kv));
+	MU_TRY(kv->ends.replica->store->finish(kv));
 out:
 	return st;
 }
 
 float *mu_kv_replica_weights(const struct mu_kv *kv)
 {
-	return kv->replica->weights;
+	return kv->ends.replica->weights;
 }
 
 double mu_kv_replica_lr(const struct mu_kv *kv)
 {
-	return kv->replica->lr;
+	return kv->ends.replica->lr;
 }
 
 double mu_kv_replica_progress(const struct mu_kv *kv)
 {
-	return kv->progress + kv->topology->num_workers * kv->replica->count;
+	return kv->rates.progress + kv->topology->num_workers * kv->ends.replica->count;
 }
 
 /* ---- checkpoints ---- */
 
 void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own)
 {
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 	struct mu_kv_own_array *a = &own->arrays[own->n++];
 	const char *name;
 	float *state;
@@ -241,7 +243,7 @@ void mu_kv_replica_own(const struct mu_kv *kv, struct mu_kv_own *own)
 
 void mu_kv_replica_set_counts(struct mu_kv *kv, const struct mu_kv_own_counts *counts)
 {
-	struct mu_kv_replica *r = kv->replica;
+	struct mu_kv_replica *r = kv->ends.replica;
 
 	r->steps = counts->steps;
 	r->count = counts->samples;
@@ -256,13 +258,13 @@ static enum mu_status open_replica(struct mu_kv *kv, const struct mu_kv_config *
 	struct mu_kv_replica *r = NULL;
 
 	MU_TRY(MU_ALLOC(r, 1, "replica of the model"));
-	kv->replica = r;
+	kv->ends.replica = r;
 	r->store = kv->ops;
 	r->schedule = config->schedule;
-	r->lr = kv->lr;
-	r->whole_steps = kv->whole_steps;
+	r->lr = kv->rates.lr;
+	r->whole_steps = kv->rules.whole_steps;
 	r->period = config->local_sgd.period;
-	MU_TRY(MU_ALLOC(r->weights, kv->plan.n, "weights of local SGD"));
+	MU_TRY(MU_ALLOC(r->weights, kv->model.plan.n, "weights of local SGD"));
 	MU_TRY(mu_kv_update_open(kv, &r->update, &config->optim));
 	r->update.weights = r->weights;
 	r->ops = *kv->ops;
@@ -288,11 +290,12 @@ enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config)
 		MU_TRY(open_replica(kv, config));
 	MU_TRY(mu_optim_defaults(&config->optim, l->nesterov ? "nag" : "sgd"));
 	config->optim.mom = l->block_momentum;
-	kv->schedule = (struct mu_schedule){.lr = l->block_lr > 0 ? l->block_lr : 1, .factor = 1};
-	kv->whole_steps = false;
-	for (size_t k = 0; k < kv->n_slices; k++) {
-		kv->slices[k].momentum = 0; /* their average is the value itself */
-		kv->slices[k].has_lr_mult = kv->slices[k].has_wd_mult = false;
+	kv->rates.schedule =
+		(struct mu_schedule){.lr = l->block_lr > 0 ? l->block_lr : 1, .factor = 1};
+	kv->rules.whole_steps = false;
+	for (size_t k = 0; k < kv->model.n_slices; k++) {
+		kv->model.slices[k].momentum = 0; /* their average is the value itself */
+		kv->model.slices[k].has_lr_mult = kv->model.slices[k].has_wd_mult = false;
 	}
 out:
 	return st;

@@ -9,17 +9,17 @@
 /* "worker 0 (rank 0, node17) and server 1 (rank 3, node17): shared memory" */
 static void log_connection(const struct mu_kv *kv, int s)
 {
-	const size_t n = kv->worker->groups[s].n;
+	const size_t n = kv->ends.worker->groups[s].n;
 	char mine[128], other[128], messages[64] = "messages";
 
 	if (n > 1)
 		snprintf(messages, sizeof messages, "messages for all %zu workers of the node", n);
 	mu_topology_who(kv->topology, mine, sizeof mine);
-	mu_topology_name(kv->topology, kv->server_ranks[s], other, sizeof other);
+	mu_topology_name(kv->topology, kv->ends.server_ranks[s], other, sizeof other);
 	mu_log_info("connection: %s and %s: %s", mine, other,
-		    mu_kv_is_own(kv, s)       ? "calls within the rank"
-		    : kv->worker->shm[s].pipe ? "memory that the node shares"
-					      : messages);
+		    mu_kv_is_own(kv, s)            ? "calls within the rank"
+		    : kv->ends.worker->shm[s].pipe ? "memory that the node shares"
+						   : messages);
 }
 
 static void log_placement(const struct mu_kv_server *s)
@@ -27,17 +27,18 @@ static void log_placement(const struct mu_kv_server *s)
 	char mine[128];
 	size_t buckets = 0;
 
-	for (size_t b = 0; b < s->kv->plan.n_buckets; b++) {
-		const struct mu_kv_bucket *bucket = &s->kv->plan.buckets[b];
+	for (size_t b = 0; b < s->kv->model.plan.n_buckets; b++) {
+		const struct mu_kv_bucket *bucket = &s->kv->model.plan.buckets[b];
 		bool any = false;
 
 		for (size_t p = 0; p < bucket->n_parts && !any; p++)
-			any = s->kv->plan.parts[bucket->first_part + p].server == s->index;
+			any = s->kv->model.plan.parts[bucket->first_part + p].server == s->index;
 		buckets += any;
 	}
 	mu_topology_who(s->kv->topology, mine, sizeof mine);
 	mu_log_info("placement: %s serves %zu of %zu bytes, %zu parts of %zu buckets", mine,
-		    s->n * sizeof(float), s->kv->plan.n * sizeof(float), s->n_parts, buckets);
+		    s->held.n * sizeof(float), s->kv->model.plan.n * sizeof(float), s->held.n_parts,
+		    buckets);
 }
 
 void mu_kv_log_connections(const struct mu_kv *kv)
@@ -48,10 +49,10 @@ void mu_kv_log_connections(const struct mu_kv *kv)
 		return;
 	mu_topology_who(kv->topology, mine, sizeof mine);
 	mu_log_info("role: %s", mine);
-	for (int s = 0; kv->worker && s < kv->n_servers; s++)
+	for (int s = 0; kv->ends.worker && s < kv->ends.n_servers; s++)
 		log_connection(kv, s);
-	if (kv->server)
-		log_placement(kv->server);
+	if (kv->ends.server)
+		log_placement(kv->ends.server);
 }
 
 /* ---- messages ---- */
@@ -71,41 +72,42 @@ static const char *kind_name(enum wire_kind kind)
 
 void mu_kv_log_order(const struct mu_kv *kv, enum wire_kind kind)
 {
-	for (int s = 0; s < kv->n_servers; s++)
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_traffic_write(&kv->traffic, MU_TRAFFIC_OUT, kv->server_ranks[s],
+			mu_traffic_write(&kv->traffic, MU_TRAFFIC_OUT, kv->ends.server_ranks[s],
 					 sizeof(struct wire_order), -1, "order %s of step %llu",
-					 kind_name(kind), (unsigned long long)kv->step);
+					 kind_name(kind), (unsigned long long)kv->step.number);
 }
 
 void mu_kv_log_answers(const struct mu_kv *kv)
 {
-	for (int s = 0; s < kv->n_servers; s++)
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_traffic_write(&kv->traffic, MU_TRAFFIC_IN, kv->server_ranks[s],
+			mu_traffic_write(&kv->traffic, MU_TRAFFIC_IN, kv->ends.server_ranks[s],
 					 sizeof(struct wire_answer), -1, "answer to step %llu",
-					 (unsigned long long)kv->step);
+					 (unsigned long long)kv->step.number);
 }
 
 void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
 		     enum mu_traffic_direction direction)
 {
-	const int rank = direction == MU_TRAFFIC_OUT ? kv->server_ranks[part->server]
+	const int rank = direction == MU_TRAFFIC_OUT ? kv->ends.server_ranks[part->server]
 						     : kv->topology->worker_ranks[0];
 
 	mu_traffic_write(&kv->traffic, direction, rank, part->n * sizeof(float), -1,
-			 "first weights of bucket %zu", mu_kv_plan_bucket(&kv->plan, part->at));
+			 "first weights of bucket %zu",
+			 mu_kv_plan_bucket(&kv->model.plan, part->at));
 }
 
 /* Time at which a bucket was pushed; 0: it was not. Allocates the times at the first use. */
 static double *pushed_at(struct mu_kv *kv, size_t bucket)
 {
-	if (!kv->pushed_at &&
-	    MU_ALLOC(kv->pushed_at, kv->plan.n_buckets, "times of pushes") != MU_OK) {
+	if (!kv->step.pushed_at &&
+	    MU_ALLOC(kv->step.pushed_at, kv->model.plan.n_buckets, "times of pushes") != MU_OK) {
 		mu_trace_clear();
 		return NULL;
 	}
-	return &kv->pushed_at[bucket];
+	return &kv->step.pushed_at[bucket];
 }
 
 /* Ranks that share memory exchange elements, not codes. */
@@ -117,7 +119,7 @@ static size_t bytes_of(const struct mu_kv *kv, const struct mu_coder *coder,
 
 void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
 {
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	const char *what = direction == MU_TRAFFIC_OUT ? "push of" : "pull of";
 	const struct mu_coder *coder =
 		direction == MU_TRAFFIC_OUT ? &kv->push_coder : &kv->pull_coder;
@@ -132,8 +134,8 @@ void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction
 	if (!mu_traffic_messages(&kv->traffic))
 		return;
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
-		const struct mu_kv_part *part = &kv->plan.parts[p];
-		const struct mu_kv_route *route = &kv->worker->routes[p];
+		const struct mu_kv_part *part = &kv->model.plan.parts[p];
+		const struct mu_kv_route *route = &kv->ends.worker->routes[p];
 
 		if (route->kind == MU_KV_ROUTE_OWN || route->kind == MU_KV_ROUTE_GPU)
 			continue;
@@ -149,8 +151,8 @@ void mu_kv_log_server_order(const struct mu_kv_server *s, size_t w)
 	if (w != s->self)
 		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_IN, s->kv->topology->worker_ranks[w],
 				 sizeof(struct wire_order), -1, "order %s of step %llu",
-				 kind_name(s->peers[w].doing),
-				 (unsigned long long)s->peers[w].order.step);
+				 kind_name(s->from.peers[w].doing),
+				 (unsigned long long)s->from.peers[w].order.step);
 }
 
 void mu_kv_log_server_answer(const struct mu_kv_server *s, size_t w)
@@ -158,18 +160,18 @@ void mu_kv_log_server_answer(const struct mu_kv_server *s, size_t w)
 	if (w != s->self)
 		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_OUT, s->kv->topology->worker_ranks[w],
 				 sizeof(struct wire_answer), -1, "answer to step %llu",
-				 (unsigned long long)s->peers[w].step);
+				 (unsigned long long)s->from.peers[w].step);
 }
 
 void mu_kv_log_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 			   enum mu_traffic_direction direction)
 {
-	const struct mu_kv_plan *plan = &s->kv->plan;
-	const size_t at = s->parts[p].at;
+	const struct mu_kv_plan *plan = &s->kv->model.plan;
+	const size_t at = s->held.parts[p].at;
 	const size_t b = mu_kv_plan_bucket(plan, at);
 	const struct mu_coder *coder =
 		direction == MU_TRAFFIC_IN ? &s->kv->push_coder : &s->kv->pull_coder;
-	const bool coded = mu_kv_is_remote(s, w) && s->peers[w].doing != WIRE_INIT;
+	const bool coded = mu_kv_is_remote(s, w) && s->from.peers[w].doing != WIRE_INIT;
 
 	if (w == s->self)
 		return;
@@ -177,7 +179,7 @@ void mu_kv_log_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 		if (plan->parts[plan->buckets[b].first_part + i].at == at)
 			mu_traffic_write(&s->kv->traffic, direction,
 					 s->kv->topology->worker_ranks[w],
-					 bytes_of(s->kv, coder, &s->parts[p], coded), -1,
+					 bytes_of(s->kv, coder, &s->held.parts[p], coded), -1,
 					 "%s bucket %zu, part %zu",
 					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", b, i);
 }

@@ -115,9 +115,9 @@ static void pack(struct wire_slice *table, char *names, const struct mu_slice *s
 
 static void unpack(struct mu_kv *kv, const struct wire_slice *table)
 {
-	for (size_t k = 0; k < kv->n_slices; k++)
-		kv->slices[k] = (struct mu_slice){
-			.name = kv->names + table[k].name,
+	for (size_t k = 0; k < kv->model.n_slices; k++)
+		kv->model.slices[k] = (struct mu_slice){
+			.name = kv->model.names + table[k].name,
 			.at = table[k].at,
 			.n = table[k].n,
 			.n_padded = table[k].n_padded,
@@ -147,14 +147,14 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *co
 			sizes[1] += strlen(slices[k].name) + 1;
 	}
 	MU_TRY(mu_bcast(sizes, sizeof sizes, root, kv->comm));
-	kv->n_slices = sizes[0];
+	kv->model.n_slices = sizes[0];
 	MU_TRY(MU_ALLOC(table, sizes[0] + 1, "table of keys"));
-	MU_TRY(MU_ALLOC(kv->slices, sizes[0] + 1, "keys"));
-	MU_TRY(MU_ALLOC(kv->names, sizes[1] + 1, "names of keys"));
+	MU_TRY(MU_ALLOC(kv->model.slices, sizes[0] + 1, "keys"));
+	MU_TRY(MU_ALLOC(kv->model.names, sizes[1] + 1, "names of keys"));
 	if (kv->topology->rank == root)
-		pack(table, kv->names, slices, n_slices);
+		pack(table, kv->model.names, slices, n_slices);
 	MU_TRY(mu_bcast(table, sizes[0] * sizeof *table, root, kv->comm));
-	MU_TRY(mu_bcast(kv->names, sizes[1], root, kv->comm));
+	MU_TRY(mu_bcast(kv->model.names, sizes[1], root, kv->comm));
 	unpack(kv, table);
 out:
 	mu_free(table);

@@ -60,14 +60,14 @@ static enum mu_status move_part(const struct mu_kv *kv, enum wire_kind kind, str
 				const struct mu_kv_part *part)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_snapshot *x = kv->states;
+	struct mu_kv_snapshot *x = kv->saved.states;
 	size_t at, n;
 
 	if (!clip(part, x->from, x->to, &at, &n))
 		goto out;
 	if (with_weights(kv, kind))
 		MU_TRY(move(link, x->weights + (at - x->from), n * sizeof(float)));
-	for (int i = 0; i < kv->n_states; i++)
+	for (int i = 0; i < kv->saved.n_names; i++)
 		MU_TRY(move(link, x->arrays[i] + (at - x->from), n * sizeof(float)));
 out:
 	return st;
@@ -76,18 +76,19 @@ out:
 enum mu_status mu_kv_transfer_begin(struct mu_kv *kv, enum wire_kind kind, struct mu_kv_transfer *p)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_plan *plan = &kv->plan;
-	size_t most = (size_t)kv->n_servers + (1 + MU_KV_MAX_STATES) * plan->n_parts;
+	const struct mu_kv_plan *plan = &kv->model.plan;
+	size_t most = (size_t)kv->ends.n_servers + (1 + MU_KV_MAX_STATES) * plan->n_parts;
 	struct link link = {.comm = kv->comm, .sends = kind == WIRE_LOAD};
 
-	MU_TRY(MU_ALLOC(p->counts, (size_t)kv->n_servers, "counts of the servers"));
+	MU_TRY(MU_ALLOC(p->counts, (size_t)kv->ends.n_servers, "counts of the servers"));
 	MU_TRY(mu_requests_new(&p->requests, most));
 	link.requests = p->requests;
-	for (int s = 0; s < kv->n_servers; s++) {
+	for (int s = 0; s < kv->ends.n_servers; s++) {
 		if (mu_kv_is_own(kv, s))
 			continue;
-		link.rank = kv->server_ranks[s];
-		p->counts[s] = (struct wire_counts){kv->states->updates, kv->states->last_lr, 0};
+		link.rank = kv->ends.server_ranks[s];
+		p->counts[s] = (struct wire_counts){kv->saved.states->updates,
+						    kv->saved.states->last_lr, 0};
 		MU_TRY(move(&link, &p->counts[s], sizeof p->counts[s]));
 		for (size_t i = 0; i < plan->n_parts; i++)
 			if (plan->parts[i].server == s)
@@ -101,11 +102,11 @@ out:
 /* Servers of dist_async count separately: the progress is server 0's. */
 void mu_kv_transfer_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_transfer *p)
 {
-	struct mu_kv_snapshot *x = kv->states;
+	struct mu_kv_snapshot *x = kv->saved.states;
 
 	if (kind == WIRE_LOAD)
 		return;
-	for (int s = 0; s < kv->n_servers; s++) {
+	for (int s = 0; s < kv->ends.n_servers; s++) {
 		if (mu_kv_is_own(kv, s))
 			continue;
 		if (p->counts[s].updates >= x->updates) {
@@ -128,33 +129,33 @@ void mu_kv_transfer_release(struct mu_kv_transfer *p)
 /* After the optimiser's arrays comes MU_KV_EXACT: the weights that the server holds. */
 static float *state_of(struct mu_kv_server *s, int i, size_t p, size_t at)
 {
-	const struct mu_kv_part *part = &s->parts[p];
+	const struct mu_kv_part *part = &s->held.parts[p];
 	const char *name;
 	size_t n;
-	float *state = mu_optim_state(s->optim, i, &name, &n);
+	float *state = mu_optim_state(s->held.optim, i, &name, &n);
 
 	return (state ? state + part->local : mu_kv_held(s, p)) + (at - part->at);
 }
 
 static void set_counts(struct mu_kv_server *s, const struct wire_counts *counts)
 {
-	if (s->optim)
-		mu_optim_set_counts(s->optim, counts->updates, counts->last_lr);
+	if (s->held.optim)
+		mu_optim_set_counts(s->held.optim, counts->updates, counts->last_lr);
 }
 
 static struct wire_counts get_counts(const struct mu_kv_server *s)
 {
-	struct wire_counts counts = {.progress = s->kv->progress};
+	struct wire_counts counts = {.progress = s->kv->rates.progress};
 
-	if (s->optim)
-		mu_optim_counts(s->optim, &counts.updates, &counts.last_lr);
+	if (s->held.optim)
+		mu_optim_counts(s->held.optim, &counts.updates, &counts.last_lr);
 	return counts;
 }
 
 /* The worker is on this rank: copies. */
 static void copy_own(struct mu_kv_server *s, enum wire_kind kind)
 {
-	struct mu_kv_snapshot *x = s->kv->states;
+	struct mu_kv_snapshot *x = s->kv->saved.states;
 	struct wire_counts counts = {x->updates, x->last_lr, 0};
 	size_t at, n;
 
@@ -164,8 +165,9 @@ static void copy_own(struct mu_kv_server *s, enum wire_kind kind)
 		counts = get_counts(s);
 	x->updates = counts.updates;
 	x->last_lr = counts.last_lr;
-	for (size_t p = 0; p < s->n_parts; p++)
-		for (int i = 0; clip(&s->parts[p], x->from, x->to, &at, &n) && i < s->kv->n_states;
+	for (size_t p = 0; p < s->held.n_parts; p++)
+		for (int i = 0;
+		     clip(&s->held.parts[p], x->from, x->to, &at, &n) && i < s->kv->saved.n_names;
 		     i++) {
 			float *held = state_of(s, i, p, at);
 			float *other = x->arrays[i] + (at - x->from);
@@ -183,14 +185,14 @@ static enum mu_status move_all(struct mu_kv_server *s, const struct wire_order *
 	size_t at, n;
 
 	MU_TRY(move(link, counts, sizeof *counts));
-	for (size_t p = 0; p < s->n_parts; p++) {
-		const struct mu_kv_part *part = &s->parts[p];
+	for (size_t p = 0; p < s->held.n_parts; p++) {
+		const struct mu_kv_part *part = &s->held.parts[p];
 
 		if (!clip(part, order->from, order->to, &at, &n))
 			continue;
 		if (weights)
 			MU_TRY(move(link, mu_kv_held(s, p) + (at - part->at), n * sizeof(float)));
-		for (int i = 0; i < s->kv->n_states; i++)
+		for (int i = 0; i < s->kv->saved.n_names; i++)
 			MU_TRY(move(link, state_of(s, i, p, at), n * sizeof(float)));
 	}
 out:
@@ -201,14 +203,14 @@ out:
 static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
-	const struct wire_order order = s->peers[w].order;
+	const struct wire_order order = s->from.peers[w].order;
 	const bool load = order.kind == WIRE_LOAD;
 	struct link link = {.comm = s->kv->comm, .sends = !load};
-	struct wire_counts *counts = &s->peers[w].counts;
+	struct wire_counts *counts = &s->from.peers[w].counts;
 
 	*counts = get_counts(s);
 	link.rank = s->kv->topology->worker_ranks[w];
-	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->n_parts));
+	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->held.n_parts));
 	MU_TRY(move_all(s, &order, &link, counts));
 	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(link.n), link.requests,
 			     "states of the optimizer"));
@@ -226,7 +228,7 @@ enum mu_status mu_kv_server_states(struct mu_kv_server *s, size_t w)
 	enum mu_status st = MU_OK;
 
 	if (w == s->self)
-		copy_own(s, (enum wire_kind)s->peers[w].order.kind);
+		copy_own(s, (enum wire_kind)s->from.peers[w].order.kind);
 	else
 		MU_TRY(exchange(s, w));
 out:

@@ -80,11 +80,11 @@ enum mu_status mu_nccl_comm_wait(struct mu_kv *kv, const char *what)
 	mu_waiter_init(&waiter, kv->topology);
 	waiter.topology = NULL; /* GPUs do not wake */
 	for (;;) {
-		MU_TRY(poll_errors(kv->nccl, what, &busy));
+		MU_TRY(poll_errors(kv->ends.nccl, what, &busy));
 		if (!busy)
 			break;
-		if (kv->nccl->serve)
-			MU_TRY(kv->nccl->serve(kv));
+		if (kv->ends.nccl->serve)
+			MU_TRY(kv->ends.nccl->serve(kv));
 		mu_waiter_nap(&waiter);
 		MU_TRY(mu_waiter_check(&waiter, NULL, what));
 	}
@@ -97,8 +97,8 @@ out:
 enum mu_status mu_nccl_comm_move(struct mu_kv *kv, nccl_move_fn *move, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	ncclResult_t result, end;
 	size_t i;
 
@@ -149,7 +149,7 @@ out:
 static enum mu_status fill_list(const struct mu_kv *kv, struct gpu_list *gpu_list)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	gpu_list->worker = (uint64_t)kv->topology->index;
 	for (size_t i = 0; i < n->n_gpus; i++)
@@ -230,7 +230,7 @@ out:
 static enum mu_status count_gpus(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	int me, n_workers;
 	struct gpu_list mine, *lists = NULL;
 
@@ -257,7 +257,7 @@ static const char connect[] =
 static enum mu_status begin(struct mu_kv *kv, ncclUniqueId id)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	ncclResult_t result = n->api.ncclGroupStart(), end;
 	size_t i;
@@ -301,7 +301,7 @@ out:
 enum mu_status mu_nccl_comm_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	ncclUniqueId id;
 
 	memset(&id, 0, sizeof id);

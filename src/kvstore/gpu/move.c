@@ -27,8 +27,8 @@ out:
 
 static ncclResult_t all_reduce(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	float *x = g->gradients + b->at;
 
 	return n->api.ncclAllReduce(x, x, b->n, ncclFloat32, ncclSum, g->comm, g->stream);
@@ -42,8 +42,8 @@ static size_t number(const struct mu_nccl *n, const struct nccl_gpu *g)
 /* Equal shards in one operation; the last GPU's also has the remainder, which follows it. */
 static ncclResult_t reduce_scatter(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	const size_t each = mu_kv_shard_each(b->n, n->n_all), even = each * n->n_all;
 	float *x = g->gradients + b->at;
 	ncclResult_t result = ncclSuccess;
@@ -59,8 +59,8 @@ static ncclResult_t reduce_scatter(const struct mu_kv *kv, const struct nccl_gpu
 
 static ncclResult_t all_gather(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	const size_t each = mu_kv_shard_each(b->n, n->n_all), even = each * n->n_all;
 	float *x = g->weights + b->at;
 	ncclResult_t result = ncclSuccess;
@@ -79,8 +79,8 @@ static ncclResult_t all_gather(const struct mu_kv *kv, const struct nccl_gpu *g,
 /* The elements of a bucket that GPU i copies to the host, or from there. n = 0: none. */
 static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t i, bool to_host)
 {
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	struct mu_kv_shard shard = {0, b->n};
 	const size_t source = n->way == NCCL_PEERS ? mu_nccl_home(n, bucket) : 0;
 
@@ -95,15 +95,16 @@ static struct mu_kv_shard part_of(const struct mu_kv *kv, size_t bucket, size_t 
 static enum mu_status download(struct mu_kv *kv, size_t bucket, size_t i)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 	const struct nccl_gpu *g = &n->gpus[i];
 	const struct mu_kv_shard part = part_of(kv, bucket, i, true);
 
 	if (part.n == 0)
 		goto out;
 	MU_TRY(mu_nccl_enter(g));
-	NCCL_CU(n, cuMemcpyDtoHAsync, kv->gradients + part.at, nccl_pointer(g->gradients + part.at),
-		part.n * sizeof *kv->gradients, g->stream);
+	NCCL_CU(n, cuMemcpyDtoHAsync, kv->arrays.gradients + part.at,
+		nccl_pointer(g->gradients + part.at), part.n * sizeof *kv->arrays.gradients,
+		g->stream);
 	NCCL_CU(n, cuEventRecord, g->summed[bucket], g->stream);
 out:
 	return st;
@@ -112,14 +113,15 @@ out:
 static enum mu_status upload(struct mu_kv *kv, size_t bucket, size_t i)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 	const struct nccl_gpu *g = &n->gpus[i];
 	const struct mu_kv_shard part = part_of(kv, bucket, i, false);
 
 	MU_TRY(mu_nccl_enter(g));
 	if (part.n > 0)
 		NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights + part.at),
-			kv->weights + part.at, part.n * sizeof *kv->weights, g->stream);
+			kv->arrays.weights + part.at, part.n * sizeof *kv->arrays.weights,
+			g->stream);
 out:
 	return st;
 }
@@ -127,7 +129,7 @@ out:
 enum mu_status mu_nccl_send(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	for (size_t i = 0; i < n->n_gpus; i++)
 		MU_TRY(mu_nccl_order(n, &n->gpus[i], n->gpus[i].work, &n->gpus[i],
@@ -147,7 +149,7 @@ enum mu_status mu_nccl_wait_event(struct mu_kv *kv, const struct nccl_gpu *g, CU
 				  const char *what)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	struct mu_waiter waiter;
 	CUresult result;
 
@@ -169,12 +171,12 @@ out:
 enum mu_status mu_nccl_wait_sums(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	for (size_t i = 0; i < n->n_gpus; i++)
 		if (part_of(kv, bucket, i, true).n > 0)
 			MU_TRY(mu_nccl_wait_event(kv, &n->gpus[i], n->gpus[i].summed[bucket],
-						  kv->plan.buckets[bucket].what));
+						  kv->model.plan.buckets[bucket].what));
 out:
 	return st;
 }
@@ -182,7 +184,7 @@ out:
 enum mu_status mu_nccl_after_work(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	for (size_t i = 0; i < n->n_gpus; i++)
 		MU_TRY(mu_nccl_order(n, &n->gpus[i], n->gpus[i].work, &n->gpus[i],
@@ -194,7 +196,7 @@ out:
 enum mu_status mu_nccl_distribute(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	for (size_t i = 0; !n->updates && i < n->n_gpus; i++)
 		MU_TRY(upload(kv, bucket, i));
@@ -214,7 +216,7 @@ out:
 enum mu_status mu_nccl_wait_idle(struct mu_kv *kv, const char *what)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		MU_TRY(mu_nccl_enter(&n->gpus[i]));
@@ -231,15 +233,15 @@ out:
 enum mu_status mu_nccl_spread(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	MU_TRY(mu_nccl_after_work(kv));
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		const struct nccl_gpu *g = &n->gpus[i];
 
 		MU_TRY(mu_nccl_enter(g));
-		NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights), kv->weights,
-			kv->plan.n * sizeof *kv->weights, g->stream);
+		NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights), kv->arrays.weights,
+			kv->model.plan.n * sizeof *kv->arrays.weights, g->stream);
 	}
 	MU_TRY(mu_nccl_wait_idle(kv, "weights on their way to the GPUs"));
 out:
@@ -249,12 +251,12 @@ out:
 enum mu_status mu_nccl_collect(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 	const struct nccl_gpu *g = &n->gpus[0];
 
 	MU_TRY(mu_nccl_enter(g));
-	NCCL_CU(n, cuMemcpyDtoHAsync, kv->weights, nccl_pointer(g->weights),
-		kv->plan.n * sizeof *kv->weights, g->stream);
+	NCCL_CU(n, cuMemcpyDtoHAsync, kv->arrays.weights, nccl_pointer(g->weights),
+		kv->model.plan.n * sizeof *kv->arrays.weights, g->stream);
 	MU_TRY(mu_nccl_wait_idle(kv, "weights of the GPUs"));
 out:
 	return st;

@@ -13,10 +13,10 @@ enum mu_status mu_nccl_open(struct mu_kv *kv, enum nccl_way way)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(MU_ALLOC(kv->nccl, 1, "store of GPUs"));
-	kv->nccl->way = way;
-	kv->nccl->comm = kv->comm;
-	kv->nccl->request = MPI_REQUEST_NULL;
+	MU_TRY(MU_ALLOC(kv->ends.nccl, 1, "store of GPUs"));
+	kv->ends.nccl->way = way;
+	kv->ends.nccl->comm = kv->comm;
+	kv->ends.nccl->request = MPI_REQUEST_NULL;
 out:
 	return st;
 }
@@ -35,7 +35,7 @@ static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *con
 	struct mu_nccl *n;
 
 	MU_TRY(mu_nccl_open(kv, way_of(&kv->kind)));
-	n = kv->nccl;
+	n = kv->ends.nccl;
 	MU_TRY(mu_rule_find(&rule, config->optim.name));
 	n->config = config->optim;
 	n->config.name = rule->name; /* the caller may free its string */
@@ -82,7 +82,7 @@ static void end_streams(struct mu_nccl *n)
 
 void mu_nccl_leave(struct mu_kv *kv)
 {
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	if (!n || !n->gpus)
 		return;
@@ -91,7 +91,7 @@ void mu_nccl_leave(struct mu_kv *kv)
 	mu_nccl_updates_close(kv);
 	for (size_t i = 0; i < n->n_gpus; i++) {
 		if (n->gpus[i].device)
-			close_gpu(n, &n->gpus[i], kv->plan.n_buckets);
+			close_gpu(n, &n->gpus[i], kv->model.plan.n_buckets);
 		mu_free(n->gpus[i].summed);
 	}
 	mu_free(n->gpus);
@@ -100,7 +100,7 @@ void mu_nccl_leave(struct mu_kv *kv)
 
 void mu_nccl_close(struct mu_kv *kv)
 {
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	if (!n)
 		return;
@@ -111,7 +111,7 @@ void mu_nccl_close(struct mu_kv *kv)
 	mu_free(n->pieces);
 	mu_free(n->all);
 	mu_free(n);
-	kv->nccl = NULL;
+	kv->ends.nccl = NULL;
 }
 
 /* ---- devices ---- */
@@ -120,19 +120,19 @@ static enum mu_status open_gpu(struct mu_kv *kv, const struct mu_kv_device *from
 			       struct nccl_gpu *g)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 	const struct mu_device_memory *memory = from->device->ops->memory;
 
 	g->device = from->device;
 	MU_TRY(memory->enter(g->device));
 	g->work = memory->stream(g->device);
-	MU_TRY(memory->mirror(g->device, &g->weights, kv->weights, kv->plan.n));
-	MU_TRY(memory->mirror(g->device, &g->gradients, from->gradients, kv->plan.n));
+	MU_TRY(memory->mirror(g->device, &g->weights, kv->arrays.weights, kv->model.plan.n));
+	MU_TRY(memory->mirror(g->device, &g->gradients, from->gradients, kv->model.plan.n));
 	NCCL_CU(n, cuStreamCreate, &g->stream, CU_STREAM_NON_BLOCKING);
 	NCCL_CU(n, cuEventCreate, &g->order, CU_EVENT_DISABLE_TIMING);
 	NCCL_CU(n, cuEventCreate, &g->done, CU_EVENT_DISABLE_TIMING);
-	MU_TRY(MU_ALLOC(g->summed, kv->plan.n_buckets, "events of the buckets"));
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+	MU_TRY(MU_ALLOC(g->summed, kv->model.plan.n_buckets, "events of the buckets"));
+	for (size_t b = 0; b < kv->model.plan.n_buckets; b++)
 		NCCL_CU(n, cuEventCreate, &g->summed[b], CU_EVENT_DISABLE_TIMING);
 out:
 	return st;
@@ -146,7 +146,7 @@ enum mu_status mu_nccl_open_gpus(struct mu_kv *kv, const struct mu_kv_device *de
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"kv-store %s with %zu GPUs of a worker: 1 to %d are needed", kv->kind.name,
 			n, NCCL_MAX_GPUS);
-	if (kv->nccl->gpus)
+	if (kv->ends.nccl->gpus)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_set_devices is called twice");
 	for (size_t i = 0; i < n; i++) {
 		const struct mu_device *device = devices[i].device;
@@ -155,11 +155,11 @@ enum mu_status mu_nccl_open_gpus(struct mu_kv *kv, const struct mu_kv_device *de
 			MU_FAIL(MU_ERR_ARGUMENT, "kv-store %s sums on GPUs, and %s:%d is none",
 				kv->kind.name, device->ops->name, device->index);
 	}
-	MU_TRY(mu_nccl_load(&kv->nccl->api, kv->nccl->way != NCCL_PEERS));
-	MU_TRY(MU_ALLOC(kv->nccl->gpus, n, "GPUs of a worker"));
-	kv->nccl->n_gpus = n;
+	MU_TRY(mu_nccl_load(&kv->ends.nccl->api, kv->ends.nccl->way != NCCL_PEERS));
+	MU_TRY(MU_ALLOC(kv->ends.nccl->gpus, n, "GPUs of a worker"));
+	kv->ends.nccl->n_gpus = n;
 	for (size_t i = 0; i < n; i++)
-		MU_TRY(open_gpu(kv, &devices[i], &kv->nccl->gpus[i]));
+		MU_TRY(open_gpu(kv, &devices[i], &kv->ends.nccl->gpus[i]));
 out:
 	return st;
 }
@@ -167,9 +167,9 @@ out:
 static enum mu_status open_updates(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
-	MU_TRY(MU_ALLOC(n->pieces, kv->plan.n_buckets * n->n_gpus, "parts of buckets"));
+	MU_TRY(MU_ALLOC(n->pieces, kv->model.plan.n_buckets * n->n_gpus, "parts of buckets"));
 	if (n->way == NCCL_SHARDS)
 		MU_TRY(mu_nccl_shards_open(kv));
 	MU_TRY(mu_nccl_updates_open(kv));
@@ -182,7 +182,7 @@ static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *d
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_agree(mu_nccl_open_gpus(kv, devices, n), kv->comm));
-	if (kv->nccl->way == NCCL_PEERS)
+	if (kv->ends.nccl->way == NCCL_PEERS)
 		MU_TRY(mu_nccl_peers_open(kv));
 	else
 		MU_TRY(mu_nccl_comm_open(kv));
@@ -195,7 +195,7 @@ enum mu_status mu_nccl_check_gpus(const struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	if (!kv->nccl->gpus)
+	if (!kv->ends.nccl->gpus)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"kv-store %s on rank %d has no GPU: mu_kv_set_devices comes before "
 			"mu_kv_weights_init",
@@ -209,7 +209,8 @@ static enum mu_status init(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_nccl_check_gpus(kv));
-	MU_TRY(mu_bcast(kv->weights, kv->plan.n * sizeof *kv->weights, 0, kv->comm));
+	MU_TRY(mu_bcast(kv->arrays.weights, kv->model.plan.n * sizeof *kv->arrays.weights, 0,
+			kv->comm));
 	MU_TRY(mu_nccl_spread(kv));
 out:
 	return st;
@@ -241,12 +242,12 @@ out:
 static enum mu_status step_begin(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
-	n->mine = (struct nccl_step){.count = kv->count, .notice = mu_kv_current_notice(kv)};
+	n->mine = (struct nccl_step){.count = kv->step.count, .notice = mu_kv_current_notice(kv)};
 	n->counted = n->updated = false;
 	n->sent = 0;
-	n->left = kv->plan.n_buckets;
+	n->left = kv->model.plan.n_buckets;
 	MU_MPI(MPI_Iallgather(&n->mine, sizeof n->mine, MPI_BYTE, n->all, sizeof n->mine, MPI_BYTE,
 			      kv->comm, &n->request));
 out:
@@ -257,7 +258,7 @@ out:
 static enum mu_status count_samples(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	if (n->counted)
 		goto out;
@@ -265,11 +266,11 @@ static enum mu_status count_samples(struct mu_kv *kv)
 	n->count = 0;
 	for (int w = 0; w < kv->topology->num_workers; w++) {
 		n->count += n->all[w].count;
-		if (n->all[w].notice > kv->notice)
-			kv->notice = n->all[w].notice;
+		if (n->all[w].notice > kv->notices.received)
+			kv->notices.received = n->all[w].notice;
 	}
-	kv->lr = mu_kv_next_lr(kv, n->count);
-	kv->progress += n->count;
+	kv->rates.lr = mu_kv_next_lr(kv, n->count);
+	kv->rates.progress += n->count;
 	n->counted = true;
 out:
 	return st;
@@ -279,10 +280,10 @@ out:
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	(void)bucket;
-	while (n->sent < kv->plan.n_buckets && kv->keys_left[n->sent] == 0)
+	while (n->sent < kv->model.plan.n_buckets && kv->step.keys_left[n->sent] == 0)
 		MU_TRY(mu_nccl_send(kv, n->sent++));
 out:
 	return st;
@@ -291,16 +292,16 @@ out:
 static enum mu_status update_all(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	if (n->updated)
 		goto out;
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; b < kv->model.plan.n_buckets; b++)
 		MU_TRY(mu_nccl_wait_sums(kv, b));
 	if (n->way == NCCL_SHARDS)
 		MU_TRY(mu_nccl_shards_update_all(kv));
 	else
-		MU_TRY(mu_kv_update_all(kv, &kv->update, n->count, kv->gradients));
+		MU_TRY(mu_kv_update_all(kv, &kv->update, n->count, kv->arrays.gradients));
 	n->updated = true;
 out:
 	return st;
@@ -309,18 +310,18 @@ out:
 static enum mu_status update(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	if (n->updates)
 		return mu_nccl_updates_begin(kv, bucket);
-	if (kv->whole_steps)
+	if (kv->rules.whole_steps)
 		return update_all(kv);
 	MU_TRY(mu_nccl_wait_sums(kv, bucket));
 	mu_clock_start(MU_CLOCK_UPDATE);
 	if (n->way == NCCL_SHARDS)
 		mu_nccl_shards_update(kv, bucket);
 	else
-		mu_kv_update_bucket(kv, &kv->update, bucket, n->count, kv->gradients);
+		mu_kv_update_bucket(kv, &kv->update, bucket, n->count, kv->arrays.gradients);
 	mu_clock_stop(MU_CLOCK_UPDATE);
 out:
 	return st;
@@ -334,8 +335,8 @@ out:
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
-	const bool begins = n->left == kv->plan.n_buckets, ends = n->left > 0 && bucket == 0;
+	struct mu_nccl *n = kv->ends.nccl;
+	const bool begins = n->left == kv->model.plan.n_buckets, ends = n->left > 0 && bucket == 0;
 
 	MU_TRY(count_samples(kv));
 	while (n->left > bucket) {
@@ -355,7 +356,7 @@ static enum mu_status collect(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_nccl_collect(kv));
-	if (kv->nccl->updates)
+	if (kv->ends.nccl->updates)
 		MU_TRY(mu_nccl_states_collect(kv));
 out:
 	return st;

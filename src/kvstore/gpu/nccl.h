@@ -160,8 +160,8 @@ enum mu_status mu_nccl_gpu_failed(const struct mu_nccl *n, const struct nccl_gpu
 /* ---- communicators: comm.c ---- */
 
 /*
- * One communicator over the GPUs of the workers of kv->nccl->comm; the layer needs none for one
- * GPU. Collective over that; all its ranks return the same kind of answer.
+ * One communicator over the GPUs of the workers of kv->ends.nccl->comm; the layer needs none for
+ * one GPU. Collective over that; all its ranks return the same kind of answer.
  */
 enum mu_status mu_nccl_comm_open(struct mu_kv *kv);
 /* Aborts them: does not wait for other ranks. */
@@ -255,7 +255,7 @@ void mu_nccl_shards_close(struct mu_nccl *n);
 void mu_nccl_shards_update(struct mu_kv *kv, size_t bucket);
 /* With norms: all buckets. Collective over workers. */
 enum mu_status mu_nccl_shards_update_all(struct mu_kv *kv);
-/* For checkpoints: kv->states. Collective over workers. */
+/* For checkpoints: kv->saved.states. Collective over workers. */
 enum mu_status mu_nccl_shards_states(struct mu_kv *kv, bool load);
 
 #endif

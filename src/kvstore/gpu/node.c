@@ -24,15 +24,15 @@
 
 static ncclResult_t reduce(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	ncclResult_t result = ncclSuccess;
 
 	for (size_t i = 0; i < b->n_parts && nccl_is_taken(result); i++) {
 		const size_t p = b->first_part + i;
-		float *x = g->gradients + kv->plan.parts[p].at;
+		float *x = g->gradients + kv->model.plan.parts[p].at;
 
-		result = n->api.ncclReduce(x, x, kv->plan.parts[p].n, ncclFloat32, ncclSum,
+		result = n->api.ncclReduce(x, x, kv->model.plan.parts[p].n, ncclFloat32, ncclSum,
 					   (int)n->homes[p], g->comm, g->stream);
 	}
 	return result;
@@ -40,15 +40,15 @@ static ncclResult_t reduce(const struct mu_kv *kv, const struct nccl_gpu *g, siz
 
 static ncclResult_t broadcast(const struct mu_kv *kv, const struct nccl_gpu *g, size_t bucket)
 {
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	ncclResult_t result = ncclSuccess;
 
 	for (size_t i = 0; i < b->n_parts && nccl_is_taken(result); i++) {
 		const size_t p = b->first_part + i;
-		float *x = g->weights + kv->plan.parts[p].at;
+		float *x = g->weights + kv->model.plan.parts[p].at;
 
-		result = n->api.ncclBroadcast(x, x, kv->plan.parts[p].n, ncclFloat32,
+		result = n->api.ncclBroadcast(x, x, kv->model.plan.parts[p].n, ncclFloat32,
 					      (int)n->homes[p], g->comm, g->stream);
 	}
 	return result;
@@ -68,11 +68,11 @@ static const struct nccl_gpu *home_of(const struct mu_nccl *n, size_t part)
 static enum mu_status copy_parts(struct mu_kv *kv, size_t bucket, bool weights)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
-		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_part *part = &kv->model.plan.parts[p];
 		const struct nccl_gpu *g = home_of(n, p);
 		const size_t nbytes = part->n * sizeof(float);
 
@@ -81,9 +81,9 @@ static enum mu_status copy_parts(struct mu_kv *kv, size_t bucket, bool weights)
 		MU_TRY(mu_nccl_enter(g));
 		if (weights)
 			NCCL_CU(n, cuMemcpyHtoDAsync, nccl_pointer(g->weights + part->at),
-				kv->weights + part->at, nbytes, g->stream);
+				kv->arrays.weights + part->at, nbytes, g->stream);
 		else
-			NCCL_CU(n, cuMemcpyDtoHAsync, kv->gradients + part->at,
+			NCCL_CU(n, cuMemcpyDtoHAsync, kv->arrays.gradients + part->at,
 				nccl_pointer(g->gradients + part->at), nbytes, g->stream);
 	}
 out:
@@ -93,7 +93,7 @@ out:
 static enum mu_status fetch_sums(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	MU_TRY(copy_parts(kv, bucket, false));
 	for (size_t i = 0; i < n->n_gpus; i++) {
@@ -121,15 +121,15 @@ out:
 static enum mu_status is_summed(struct mu_kv *kv, size_t bucket, bool *summed)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	*summed = true;
 	for (size_t i = 0; i < n->n_gpus && *summed; i++) {
 		const CUresult result = n->api.cuEventQuery(n->gpus[i].summed[bucket]);
 
 		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
-			MU_TRY(mu_nccl_gpu_failed(n, &n->gpus[i], kv->plan.buckets[bucket].what,
-						  result));
+			MU_TRY(mu_nccl_gpu_failed(n, &n->gpus[i],
+						  kv->model.plan.buckets[bucket].what, result));
 		*summed = result == CUDA_SUCCESS;
 	}
 out:
@@ -139,7 +139,7 @@ out:
 static enum mu_status push_summed(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	bool summed = true;
 
 	while (n->pushed < n->sent && summed) {
@@ -167,18 +167,18 @@ static enum mu_status serve(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(poll(kv));
-	if (kv->server && kv->nccl->pushed == kv->plan.n_buckets)
-		MU_TRY(kv->server->policy->finish_round(kv->server));
+	if (kv->ends.server && kv->ends.nccl->pushed == kv->model.plan.n_buckets)
+		MU_TRY(kv->ends.server->policy->finish_round(kv->ends.server));
 out:
 	return st;
 }
 
 static enum mu_status step_begin(struct mu_kv *kv)
 {
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	n->sent = n->pushed = 0;
-	n->left = kv->plan.n_buckets;
+	n->left = kv->model.plan.n_buckets;
 	return kv->kind.below->step_begin(kv);
 }
 
@@ -186,10 +186,10 @@ static enum mu_status step_begin(struct mu_kv *kv)
 static enum mu_status push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 
 	(void)bucket;
-	for (; n->sent < kv->plan.n_buckets && kv->keys_left[n->sent] == 0; n->sent++)
+	for (; n->sent < kv->model.plan.n_buckets && kv->step.keys_left[n->sent] == 0; n->sent++)
 		MU_TRY(sum_bucket(kv, n->sent));
 	MU_TRY(push_summed(kv));
 out:
@@ -200,7 +200,7 @@ out:
 static enum mu_status push_rest(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, kv->topology);
@@ -209,14 +209,14 @@ static enum mu_status push_rest(struct mu_kv *kv)
 		const size_t before = n->pushed;
 
 		MU_TRY(poll(kv));
-		if (n->pushed == kv->plan.n_buckets)
+		if (n->pushed == kv->model.plan.n_buckets)
 			break;
-		MU_TRY(mu_nccl_comm_check(n, kv->plan.buckets[n->pushed].what));
+		MU_TRY(mu_nccl_comm_check(n, kv->model.plan.buckets[n->pushed].what));
 		if (n->pushed > before)
 			mu_waiter_reset(&waiter);
 		else
 			mu_waiter_nap(&waiter);
-		MU_TRY(mu_waiter_check(&waiter, NULL, kv->plan.buckets[n->pushed].what));
+		MU_TRY(mu_waiter_check(&waiter, NULL, kv->model.plan.buckets[n->pushed].what));
 	}
 out:
 	return st;
@@ -226,7 +226,7 @@ out:
 static enum mu_status distribute_bucket(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
 	MU_TRY(copy_parts(kv, bucket, true));
 	MU_TRY(mu_nccl_comm_move(kv, broadcast, bucket));
@@ -241,8 +241,8 @@ out:
 static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
-	const bool begins = n->left == kv->plan.n_buckets, ends = n->left > 0 && bucket == 0;
+	struct mu_nccl *n = kv->ends.nccl;
+	const bool begins = n->left == kv->model.plan.n_buckets, ends = n->left > 0 && bucket == 0;
 
 	if (begins)
 		MU_TRY(push_rest(kv));
@@ -266,7 +266,7 @@ static enum mu_status step_end(struct mu_kv *kv)
 /* A part's home: its number among all GPUs. counts: GPUs of each worker of the communicator. */
 static size_t find_home(const struct mu_kv *kv, const struct mu_kv_part *part, const size_t *counts)
 {
-	const struct mu_kv_group *g = &kv->worker->groups[part->server];
+	const struct mu_kv_group *g = &kv->ends.worker->groups[part->server];
 	const size_t leader = mu_kv_group_leader(g, part->number);
 	const struct mu_topology *t = kv->topology;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
@@ -282,16 +282,16 @@ static size_t find_home(const struct mu_kv *kv, const struct mu_kv_part *part, c
 static enum mu_status find_homes(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	size_t *counts = NULL;
 	int me, n_workers;
 
 	MU_TRY(mu_comm_rank(n->comm, &me, &n_workers));
 	MU_TRY(MU_ALLOC(counts, (size_t)n_workers, "GPUs of the workers"));
-	MU_TRY(MU_ALLOC(n->homes, kv->plan.n_parts, "homes of parts"));
+	MU_TRY(MU_ALLOC(n->homes, kv->model.plan.n_parts, "homes of parts"));
 	MU_TRY(mu_allgather(&n->n_gpus, counts, sizeof n->n_gpus, n->comm));
-	for (size_t p = 0; p < kv->plan.n_parts; p++)
-		n->homes[p] = find_home(kv, &kv->plan.parts[p], counts);
+	for (size_t p = 0; p < kv->model.plan.n_parts; p++)
+		n->homes[p] = find_home(kv, &kv->model.plan.parts[p], counts);
 out:
 	mu_free(counts);
 	return st;
@@ -305,11 +305,11 @@ static enum mu_status split(struct mu_kv *kv)
 	const int node = t->node_of[t->rank];
 	const int first = mu_count(kv->nodes.workers[kv->nodes.first[node]]);
 
-	kv->nccl->comm = MPI_COMM_NULL;
+	kv->ends.nccl->comm = MPI_COMM_NULL;
 	MU_TRY(mu_barrier(t->peers)); /* the next call blocks: not before all are here */
 	MU_MPI(MPI_Comm_split(t->peers, kv->nodes.reduces[node] ? first : t->index, t->index,
-			      &kv->nccl->comm));
-	MU_MPI(MPI_Comm_set_errhandler(kv->nccl->comm, MPI_ERRORS_RETURN));
+			      &kv->ends.nccl->comm));
+	MU_MPI(MPI_Comm_set_errhandler(kv->ends.nccl->comm, MPI_ERRORS_RETURN));
 out:
 	return st;
 }
@@ -332,7 +332,7 @@ static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *d
 	MU_TRY(mu_agree(mu_nccl_open_gpus(kv, devices, n), peers));
 	MU_TRY(mu_agree(split(kv), peers));
 	MU_TRY(mu_agree(join(kv), peers));
-	kv->nccl->serve = serve;
+	kv->ends.nccl->serve = serve;
 out:
 	return st;
 }

@@ -20,16 +20,16 @@ static size_t largest_bucket(const struct mu_kv *kv)
 {
 	size_t n = 0;
 
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
-		if (kv->plan.buckets[b].n > n)
-			n = kv->plan.buckets[b].n;
+	for (size_t b = 0; b < kv->model.plan.n_buckets; b++)
+		if (kv->model.plan.buckets[b].n > n)
+			n = kv->model.plan.buckets[b].n;
 	return n;
 }
 
 enum mu_status mu_nccl_peers_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	const size_t nbytes = (n->n_gpus - 1) * largest_bucket(kv) * sizeof(float);
 
 	for (size_t i = 0; nbytes > 0 && i < n->n_gpus && i < MAX_HOMES; i++) {
@@ -56,8 +56,8 @@ void mu_nccl_peers_close(struct mu_nccl *n, struct nccl_gpu *g)
 enum mu_status mu_nccl_peers_sum(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	const struct nccl_gpu *home = &n->gpus[mu_nccl_home(n, bucket)];
 	const float *in[NCCL_MAX_GPUS];
 	CUdeviceptr to = home->scratch;
@@ -87,8 +87,8 @@ out:
 enum mu_status mu_nccl_peers_spread(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_nccl *n = kv->ends.nccl;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	const struct nccl_gpu *home = &n->gpus[mu_nccl_home(n, bucket)];
 
 	for (size_t i = 0; i < n->n_gpus; i++) {

@@ -11,7 +11,7 @@
 
 static struct mu_optim *optim_of(const struct mu_kv *kv)
 {
-	return kv->nccl->optim ? kv->nccl->optim : kv->update.optim;
+	return kv->ends.nccl->optim ? kv->ends.nccl->optim : kv->update.optim;
 }
 
 /* A state of a piece on the host; NULL: there are no more states. */
@@ -27,11 +27,11 @@ static float *state_of(const struct mu_kv *kv, const struct nccl_piece *p, int s
 /* Buckets are the pieces of the optimiser. For shards see shard.c. */
 static void assign_buckets(struct mu_kv *kv)
 {
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; b < kv->model.plan.n_buckets; b++)
 		for (size_t i = 0; i < n->n_gpus; i++) {
-			const struct mu_kv_bucket *bucket = &kv->plan.buckets[b];
+			const struct mu_kv_bucket *bucket = &kv->model.plan.buckets[b];
 			const bool has = n->way == NCCL_ALL_REDUCE || mu_nccl_home(n, b) == i;
 
 			*nccl_piece_of(n, b, i) = (struct nccl_piece){.at = bucket->at,
@@ -85,7 +85,7 @@ out:
 enum mu_status mu_nccl_updates_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	const struct mu_topology *t = kv->topology;
 	char why[128] = "";
 
@@ -95,7 +95,7 @@ enum mu_status mu_nccl_updates_open(struct mu_kv *kv)
 	if (t->index == 0)
 		mu_log_detail("the optimizer works on %s%s",
 			      n->updates ? "the GPUs" : "the CPU: ", why);
-	for (size_t b = 0; n->updates && b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; n->updates && b < kv->model.plan.n_buckets; b++)
 		for (size_t i = 0; i < n->n_gpus; i++)
 			if (nccl_piece_of(n, b, i)->n > 0)
 				MU_TRY(open_piece(kv, &n->gpus[i], nccl_piece_of(n, b, i)));
@@ -105,9 +105,9 @@ out:
 
 void mu_nccl_updates_close(struct mu_kv *kv)
 {
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
-	for (size_t p = 0; n->pieces && p < kv->plan.n_buckets * n->n_gpus; p++) {
+	for (size_t p = 0; n->pieces && p < kv->model.plan.n_buckets * n->n_gpus; p++) {
 		struct nccl_piece *piece = &n->pieces[p];
 		struct mu_device *device = n->gpus[p % n->n_gpus].device;
 
@@ -148,7 +148,7 @@ out:
 enum mu_status mu_nccl_updates_begin(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_nccl *n = kv->nccl;
+	struct mu_nccl *n = kv->ends.nccl;
 	bool begun = false;
 
 	for (size_t i = 0; i < n->n_gpus; i++) {
@@ -157,7 +157,7 @@ enum mu_status mu_nccl_updates_begin(struct mu_kv *kv, size_t bucket)
 		if (p->n == 0)
 			continue;
 		if (!begun || n->way == NCCL_SHARDS)
-			mu_optim_begin(optim_of(kv), p->number, kv->lr, n->count);
+			mu_optim_begin(optim_of(kv), p->number, kv->rates.lr, n->count);
 		begun = true;
 		MU_TRY(update_piece(kv, &n->gpus[i], p));
 	}
@@ -177,7 +177,7 @@ static enum mu_status copy_piece(struct mu_kv *kv, const struct nccl_gpu *g,
 				 const struct nccl_piece *p, bool collect)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 	const size_t nbytes = p->n * sizeof(float);
 
 	MU_TRY(mu_nccl_enter(g));
@@ -196,9 +196,9 @@ out:
 static enum mu_status copy_states(struct mu_kv *kv, bool collect)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_nccl *n = kv->nccl;
+	const struct mu_nccl *n = kv->ends.nccl;
 
-	for (size_t b = 0; n->updates && b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; n->updates && b < kv->model.plan.n_buckets; b++)
 		for (size_t i = 0; i < n->n_gpus; i++)
 			if (!collect || is_first(n, i))
 				MU_TRY(copy_piece(kv, &n->gpus[i], nccl_piece_of(n, b, i),

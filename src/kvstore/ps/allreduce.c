@@ -22,13 +22,13 @@ static enum mu_status pull_all(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	double count;
 
-	if (kv->step_updated == kv->step)
+	if (kv->step.updated == kv->step.number)
 		goto out;
-	for (size_t b = 0; b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; b < kv->model.plan.n_buckets; b++)
 		MU_TRY(mu_kv_worker_pull(kv, b));
 	MU_TRY(mu_kv_worker_answers(kv, &count));
-	MU_TRY(mu_kv_update_all(kv, &kv->update, count, kv->results));
-	kv->step_updated = kv->step;
+	MU_TRY(mu_kv_update_all(kv, &kv->update, count, kv->arrays.results));
+	kv->step.updated = kv->step.number;
 out:
 	return st;
 }
@@ -38,12 +38,12 @@ static enum mu_status pull(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	double count;
 
-	if (kv->whole_steps)
+	if (kv->rules.whole_steps)
 		return pull_all(kv);
 	MU_TRY(mu_kv_worker_pull(kv, bucket));
 	MU_TRY(mu_kv_worker_answers(kv, &count));
 	mu_clock_start(MU_CLOCK_UPDATE);
-	mu_kv_update_bucket(kv, &kv->update, bucket, count, kv->results);
+	mu_kv_update_bucket(kv, &kv->update, bucket, count, kv->arrays.results);
 	mu_clock_stop(MU_CLOCK_UPDATE);
 out:
 	return st;

@@ -18,7 +18,7 @@
  */
 static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool update, bool copy)
 {
-	const struct mu_kv_part *part = &s->parts[p];
+	const struct mu_kv_part *part = &s->held.parts[p];
 	const float *gradients = mu_kv_inbox(s, p, w);
 	float *weights = mu_kv_held(s, p);
 	float *out = mu_kv_outbox(s, p, w);
@@ -29,7 +29,7 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
 
 		if (update)
-			mu_optim_block(s->optim, p, from, n, weights + from, gradients + from);
+			mu_optim_block(s->held.optim, p, from, n, weights + from, gradients + from);
 		if (copy)
 			memcpy(out + from, weights + from, n * sizeof *out);
 	}
@@ -38,15 +38,15 @@ static void update_and_copy(struct mu_kv_server *s, size_t p, size_t w, bool upd
 
 static void begin_update(struct mu_kv_server *s, size_t p, size_t w)
 {
-	mu_optim_begin(s->optim, p, s->peers[w].lr, s->peers[w].count);
-	mu_optim_prior(s->optim, p, mu_kv_outbox(s, p, w));
+	mu_optim_begin(s->held.optim, p, s->from.peers[w].lr, s->from.peers[w].count);
+	mu_optim_prior(s->held.optim, p, mu_kv_outbox(s, p, w));
 }
 
 /* Sends part p to worker w, after the update by its gradients if that is not done. */
 static enum mu_status reply(struct mu_kv_server *s, size_t p, size_t w, bool update)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_peer *peer = &s->peers[w];
+	struct mu_kv_peer *peer = &s->from.peers[w];
 	const bool coded = s->kv->pull_coder.codec;
 
 	MU_TRY(mu_kv_server_wait_sent(s, p, w));
@@ -67,12 +67,12 @@ static enum mu_status update_part(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
 
-	if (!s->peers[w].waiting) {
+	if (!s->from.peers[w].waiting) {
 		MU_TRY(reply(s, p, w, true));
 		goto out;
 	}
 	update_and_copy(s, p, w, true, false);
-	s->withheld[p * s->n_workers + w] = true;
+	s->arrivals.withheld[p * s->from.n_workers + w] = true;
 	MU_TRY(mu_kv_server_receive_next(s, p, w));
 out:
 	return st;
@@ -82,7 +82,7 @@ out:
 static enum mu_status release(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_peer *peer = &s->peers[w];
+	struct mu_kv_peer *peer = &s->from.peers[w];
 
 	if (peer->pushed == peer->step) { /* else it did not wait */
 		s->stale.held_back++;
@@ -90,8 +90,8 @@ static enum mu_status release(struct mu_kv_server *s, size_t w)
 	}
 	peer->waiting = false;
 	MU_TRY(mu_kv_server_answer(s, w, peer->lr));
-	for (size_t p = s->n_parts; p-- > 0;) { /* the first keys are needed first */
-		bool *withheld = &s->withheld[p * s->n_workers + w];
+	for (size_t p = s->held.n_parts; p-- > 0;) { /* the first keys are needed first */
+		bool *withheld = &s->arrivals.withheld[p * s->from.n_workers + w];
 
 		if (*withheld)
 			MU_TRY(reply(s, p, w, false));
@@ -105,8 +105,8 @@ static enum mu_status release_all(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t w = 0; w < s->n_workers; w++)
-		if (s->peers[w].waiting && !mu_kv_staleness_is_ahead(s, w))
+	for (size_t w = 0; w < s->from.n_workers; w++)
+		if (s->from.peers[w].waiting && !mu_kv_staleness_is_ahead(s, w))
 			MU_TRY(release(s, w));
 out:
 	return st;
@@ -116,9 +116,9 @@ out:
  * push. */
 static void count_push(struct mu_kv_server *s, size_t w)
 {
-	struct mu_kv_peer *peer = &s->peers[w];
+	struct mu_kv_peer *peer = &s->from.peers[w];
 
-	s->stale.pushes += s->n_parts > 0;
+	s->stale.pushes += s->held.n_parts > 0;
 	peer->pushed = peer->step;
 	if (peer->waiting)
 		peer->waits_since = mu_now();
@@ -143,11 +143,11 @@ static enum mu_status update_whole(struct mu_kv_server *s, size_t w)
 	enum mu_status st = MU_OK;
 	const struct push push = {.s = s, .w = w};
 
-	for (size_t p = 0; p < s->n_parts; p++)
+	for (size_t p = 0; p < s->held.n_parts; p++)
 		begin_update(s, p, w);
-	if (s->peers[w].count > 0)
-		MU_TRY(mu_kv_norms_measure(&s->norms, s->optim, find, &push));
-	for (size_t p = s->n_parts; p-- > 0;) /* the first keys are needed first */
+	if (s->from.peers[w].count > 0)
+		MU_TRY(mu_kv_norms_measure(&s->held.norms, s->held.optim, find, &push));
+	for (size_t p = s->held.n_parts; p-- > 0;) /* the first keys are needed first */
 		MU_TRY(update_part(s, p, w));
 out:
 	return st;
@@ -156,12 +156,12 @@ out:
 static enum mu_status part_arrived(struct mu_kv_server *s, size_t p, size_t w)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_peer *peer = &s->peers[w];
-	bool whole = s->kv->whole_steps, last;
+	struct mu_kv_peer *peer = &s->from.peers[w];
+	bool whole = s->kv->rules.whole_steps, last;
 
-	if (peer->parts_left == 0 || !s->arrived[p * s->n_workers + w])
+	if (peer->parts_left == 0 || !s->arrivals.arrived[p * s->from.n_workers + w])
 		goto out;
-	last = ++peer->parts_here == s->n_parts;
+	last = ++peer->parts_here == s->held.n_parts;
 	if (whole ? last : peer->parts_here == 1)
 		mu_kv_staleness_count(s, w);
 	if (last)
@@ -181,19 +181,19 @@ out:
 static enum mu_status step(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_peer *peer = &s->peers[w];
+	struct mu_kv_peer *peer = &s->from.peers[w];
 
 	peer->lr = mu_kv_next_lr(s->kv, peer->count);
-	s->kv->progress += peer->count;
-	peer->parts_left = s->n_parts;
+	s->kv->rates.progress += peer->count;
+	peer->parts_left = s->held.n_parts;
 	peer->parts_here = 0;
 	MU_TRY(mu_kv_server_notice(s, mu_kv_current_notice(s->kv)));
 	peer->waiting = mu_kv_staleness_is_ahead(s, w);
 	if (!peer->waiting)
 		MU_TRY(mu_kv_server_answer(s, w, peer->lr));
-	for (size_t p = 0; p < s->n_parts; p++)
+	for (size_t p = 0; p < s->held.n_parts; p++)
 		MU_TRY(part_arrived(s, p, w));
-	if (s->n_parts == 0) {
+	if (s->held.n_parts == 0) {
 		count_push(s, w);
 		MU_TRY(release_all(s));
 	}
@@ -205,10 +205,10 @@ static enum mu_status pull(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
 
-	s->peers[w].parts_left = s->n_parts;
-	for (size_t p = 0; p < s->n_parts; p++)
+	s->from.peers[w].parts_left = s->held.n_parts;
+	for (size_t p = 0; p < s->held.n_parts; p++)
 		MU_TRY(reply(s, p, w, false));
-	MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+	MU_TRY(mu_kv_server_answer(s, w, s->kv->rates.lr));
 out:
 	return st;
 }
@@ -249,7 +249,7 @@ static enum mu_status pull_bounded(struct mu_kv *kv, size_t bucket)
 	enum mu_status st = MU_OK;
 	double count;
 
-	if (kv->bounded)
+	if (kv->rules.bounded)
 		MU_TRY(mu_kv_worker_answers(kv, &count));
 	MU_TRY(mu_kv_worker_pull(kv, bucket));
 out:
@@ -264,11 +264,11 @@ out:
 static enum mu_status ask(struct mu_kv *kv, struct mu_waiter *waiter, bool *moved)
 {
 	enum mu_status st = MU_OK;
-	const double before = kv->progress;
+	const double before = kv->rates.progress;
 
 	mu_waiter_nest(waiter, true);
 	MU_TRY(mu_kv_worker_ask(kv));
-	*moved = kv->progress != before;
+	*moved = kv->rates.progress != before;
 out:
 	mu_waiter_nest(waiter, false);
 	return st;

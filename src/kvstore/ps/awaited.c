@@ -18,18 +18,19 @@ static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g
 /* Workers whose gradients of a part are missing, while others' are here. */
 static void add_missing(const struct mu_kv_server *s, struct mu_awaited *a)
 {
-	for (size_t p = 0; p < s->n_parts; p++) {
-		if (s->n_arrived[p] == 0)
+	for (size_t p = 0; p < s->held.n_parts; p++) {
+		if (s->arrivals.n_arrived[p] == 0)
 			continue;
-		for (size_t i = 0; i < s->n_sources; i++) {
+		for (size_t i = 0; i < s->from.n; i++) {
 			const size_t w = mu_kv_source(s, p, i);
 
-			if (w == s->self || s->arrived[p * s->n_workers + w])
+			if (w == s->self || s->arrivals.arrived[p * s->from.n_workers + w])
 				continue;
 			if (a->n == 0)
-				snprintf(a->what, sizeof a->what, "the gradients of bucket %zu",
-					 mu_kv_plan_bucket(&s->kv->plan, s->parts[p].at));
-			add_source(s, &s->sources[i], a);
+				snprintf(
+					a->what, sizeof a->what, "the gradients of bucket %zu",
+					mu_kv_plan_bucket(&s->kv->model.plan, s->held.parts[p].at));
+			add_source(s, &s->from.groups[i], a);
 		}
 	}
 }
@@ -40,23 +41,23 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_kv_server *s = context;
 
-	a->direct = s->self == s->n_workers; /* a worker also waits for other servers */
-	if (s->round_left > 0)
+	a->direct = s->self == s->from.n_workers; /* a worker also waits for other servers */
+	if (s->round.left > 0)
 		add_missing(s, a);
-	for (size_t w = 0; s->n_waiting > 0 && w < s->n_workers; w++) {
-		if (w == s->self || s->peers[w].waiting)
+	for (size_t w = 0; s->round.n_waiting > 0 && w < s->from.n_workers; w++) {
+		if (w == s->self || s->from.peers[w].waiting)
 			continue;
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "all workers to begin step %llu",
-				 (unsigned long long)s->peers[w].step + 1);
+				 (unsigned long long)s->from.peers[w].step + 1);
 		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
 	}
-	for (size_t w = 0; w < s->n_workers; w++) {
+	for (size_t w = 0; w < s->from.n_workers; w++) {
 		if (!mu_kv_staleness_delays_others(s, w))
 			continue;
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "step %llu of workers that are behind",
-				 (unsigned long long)s->peers[w].pushed + 1);
+				 (unsigned long long)s->from.peers[w].pushed + 1);
 		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
 	}
 }
@@ -64,7 +65,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 /* The leader of a part has not received its result. */
 static void add_leader(const struct mu_kv *kv, size_t bucket, size_t part, struct mu_awaited *a)
 {
-	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
 	const int *ranks = kv->topology->worker_ranks;
 	const size_t before = a->n;
 
@@ -73,14 +74,14 @@ static void add_leader(const struct mu_kv *kv, size_t bucket, size_t part, struc
 		    (l->messages && !mu_kv_leader_has_forwarded(kv, i, bucket)))
 			mu_awaited_add(a, ranks[l->workers[i]]);
 	if (a->n == before)
-		mu_awaited_add(a, kv->worker->routes[part].rank);
+		mu_awaited_add(a, kv->ends.worker->routes[part].rank);
 }
 
 /* Ranks that have not taken this worker's gradients of a bucket. */
 static void add_takers(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
 {
-	const struct mu_kv_worker *w = kv->worker;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_kv_worker *w = kv->ends.worker;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	size_t sent = w->first[bucket], led = w->first_sum[bucket];
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
@@ -102,12 +103,12 @@ static void add_takers(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
  * sends, in the order of parts. */
 static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited *a)
 {
-	const struct mu_kv_worker *w = kv->worker;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_kv_worker *w = kv->ends.worker;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	size_t request = w->first[bucket];
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
-		const struct mu_kv_part *part = &kv->plan.parts[p];
+		const struct mu_kv_part *part = &kv->model.plan.parts[p];
 		const struct mu_kv_route *route = &w->routes[p];
 		bool here = true; /* own parts: mu_kv_awaited_workers adds the late ranks */
 
@@ -126,10 +127,10 @@ static void add_bucket(const struct mu_kv *kv, size_t bucket, struct mu_awaited 
 
 static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 {
-	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_worker *w = kv->ends.worker;
 	size_t request = 0;
 
-	for (int s = 0; s < kv->n_servers; s++) {
+	for (int s = 0; s < kv->ends.n_servers; s++) {
 		bool here = true;
 
 		if (w->shm[s].pipe)
@@ -137,7 +138,7 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 		else if (!mu_kv_is_own(kv, s))
 			here = mu_request_is_complete(w->answers[request++]);
 		if (!here)
-			mu_awaited_add(a, kv->server_ranks[s]);
+			mu_awaited_add(a, kv->ends.server_ranks[s]);
 	}
 }
 
@@ -154,9 +155,9 @@ void mu_kv_awaited_servers(const void *context, struct mu_awaited *a)
 			add_bucket(kv, b, a);
 	if (wait->n_buckets == 0)
 		add_answers(kv, a);
-	if (kv->server)
-		mu_kv_awaited_workers(kv->server, a);
+	if (kv->ends.server)
+		mu_kv_awaited_workers(kv->ends.server, a);
 	snprintf(a->what, sizeof a->what, "%s", wait->what);
 	a->somebody = true;
-	a->patient = kv->worker->order.kind == WIRE_FINISH; /* until the last worker is done */
+	a->patient = kv->ends.worker->order.kind == WIRE_FINISH; /* until the last worker is done */
 }

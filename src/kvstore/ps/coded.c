@@ -24,12 +24,12 @@ static bool is_coded(const struct mu_coder *coder, const struct mu_slice *s)
 /* Begins at the key that holds the first element, or ends before it. */
 static struct walk walk_from(const struct mu_kv *kv, size_t at, size_t n)
 {
-	size_t low = 0, high = kv->n_slices;
+	size_t low = 0, high = kv->model.n_slices;
 
 	while (high - low > 1) {
 		const size_t middle = (low + high) / 2;
 
-		if (kv->slices[middle].at <= at)
+		if (kv->model.slices[middle].at <= at)
 			low = middle;
 		else
 			high = middle;
@@ -40,8 +40,8 @@ static struct walk walk_from(const struct mu_kv *kv, size_t at, size_t n)
 static bool next_run(const struct mu_kv *kv, const struct mu_coder *coder, struct walk *w,
 		     struct run *run)
 {
-	for (; w->key < kv->n_slices && kv->slices[w->key].at < w->end; w->key++) {
-		const struct mu_slice *s = &kv->slices[w->key];
+	for (; w->key < kv->model.n_slices && kv->model.slices[w->key].at < w->end; w->key++) {
+		const struct mu_slice *s = &kv->model.slices[w->key];
 		const size_t from = w->at > s->at ? w->at : s->at;
 		size_t to = s->at + s->n_padded < w->end ? s->at + s->n_padded : w->end;
 
@@ -80,8 +80,9 @@ size_t mu_kv_message_bytes(const struct mu_kv *kv, const struct mu_coder *coder)
 {
 	size_t nbytes = 0;
 
-	for (size_t p = 0; p < kv->plan.n_parts; p++)
-		nbytes += mu_kv_coded_bytes(kv, coder, kv->plan.parts[p].at, kv->plan.parts[p].n);
+	for (size_t p = 0; p < kv->model.plan.n_parts; p++)
+		nbytes += mu_kv_coded_bytes(kv, coder, kv->model.plan.parts[p].at,
+					    kv->model.plan.parts[p].n);
 	return nbytes;
 }
 
@@ -222,8 +223,8 @@ static void decode_change(const struct mu_kv *kv, const struct mu_coder *coder,
 enum mu_status mu_kv_coded_worker_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_coded_worker *c = &kv->worker->coded;
-	const struct mu_kv_plan *plan = &kv->plan;
+	struct mu_kv_coded_worker *c = &kv->ends.worker->coded;
+	const struct mu_kv_plan *plan = &kv->model.plan;
 
 	if (!mu_kv_is_coded(kv))
 		goto out;
@@ -246,22 +247,22 @@ void mu_kv_coded_worker_close(struct mu_kv_coded_worker *c)
 /* dist_async skips an update of no samples, which must not use up the residual. */
 static bool is_skipped(const struct mu_kv *kv)
 {
-	return !kv->kind.synchronous && kv->count == 0;
+	return !kv->kind.synchronous && kv->step.count == 0;
 }
 
 void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
 {
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-	struct mu_kv_coded_worker *c = &kv->worker->coded;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
+	struct mu_kv_coded_worker *c = &kv->ends.worker->coded;
 
 	mu_clock_start(MU_CLOCK_COMPRESS);
 	for (size_t i = b->first_part; !is_skipped(kv) && i < b->first_part + b->n_parts; i++) {
-		const struct mu_kv_part *part = &kv->plan.parts[i];
-		float *gradients = kv->gradients + part->at;
+		const struct mu_kv_part *part = &kv->model.plan.parts[i];
+		float *gradients = kv->arrays.gradients + part->at;
 		unsigned char *codes = mu_kv_codes_part(&c->pushes, i, 0);
 
 		encode(kv, &kv->push_coder, part, gradients, c->residual + part->at, codes);
-		if (kv->worker->routes[i].kind != MU_KV_ROUTE_SEND)
+		if (kv->ends.worker->routes[i].kind != MU_KV_ROUTE_SEND)
 			decode(kv, &kv->push_coder, part, codes, gradients);
 	}
 	mu_clock_stop(MU_CLOCK_COMPRESS);
@@ -269,16 +270,16 @@ void mu_kv_coded_push(struct mu_kv *kv, size_t bucket)
 
 void mu_kv_coded_pulled(struct mu_kv *kv, size_t bucket)
 {
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
-	struct mu_kv_coded_worker *c = &kv->worker->coded;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
+	struct mu_kv_coded_worker *c = &kv->ends.worker->coded;
 
 	mu_clock_start(MU_CLOCK_COMPRESS);
 	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++) {
-		const struct mu_kv_part *part = &kv->plan.parts[i];
-		float *results = kv->results + part->at;
+		const struct mu_kv_part *part = &kv->model.plan.parts[i];
+		float *results = kv->arrays.results + part->at;
 		const unsigned char *codes = mu_kv_codes_part(&c->pulls, i, 0);
 
-		if (kv->worker->routes[i].kind != MU_KV_ROUTE_SEND)
+		if (kv->ends.worker->routes[i].kind != MU_KV_ROUTE_SEND)
 			continue;
 		if (kv->kind.workers_update)
 			decode(kv, &kv->pull_coder, part, codes, results);
@@ -295,12 +296,12 @@ static enum mu_status open_answers(struct mu_kv_server *s)
 	enum mu_status st = MU_OK;
 	struct mu_kv_coded_server *c = &s->coded;
 
-	MU_TRY(mu_kv_codes_init(&c->pulls, s->kv, &s->kv->pull_coder, s->parts, s->n_parts,
-				s->outbox ? s->n_inboxes + 1 : 1));
+	MU_TRY(mu_kv_codes_init(&c->pulls, s->kv, &s->kv->pull_coder, s->held.parts,
+				s->held.n_parts, s->arrivals.outbox ? s->from.n_inboxes + 1 : 1));
 	if (s->kv->kind.workers_update)
-		MU_TRY(MU_ALLOC(c->residual, s->kv->plan.n, "residual of compressed sums"));
+		MU_TRY(MU_ALLOC(c->residual, s->kv->model.plan.n, "residual of compressed sums"));
 	else if (!s->policy->needs_outbox)
-		MU_TRY(MU_ALLOC(c->sent, s->n + 1, "weights that the workers have"));
+		MU_TRY(MU_ALLOC(c->sent, s->held.n + 1, "weights that the workers have"));
 out:
 	return st;
 }
@@ -310,8 +311,8 @@ enum mu_status mu_kv_coded_server_open(struct mu_kv_server *s)
 	enum mu_status st = MU_OK;
 
 	if (mu_kv_is_coded(s->kv))
-		MU_TRY(mu_kv_codes_init(&s->coded.pushes, s->kv, &s->kv->push_coder, s->parts,
-					s->n_parts, s->n_inboxes));
+		MU_TRY(mu_kv_codes_init(&s->coded.pushes, s->kv, &s->kv->push_coder, s->held.parts,
+					s->held.n_parts, s->from.n_inboxes));
 	if (s->kv->pull_coder.codec)
 		MU_TRY(open_answers(s));
 out:
@@ -328,10 +329,10 @@ void mu_kv_coded_server_close(struct mu_kv_coded_server *c)
 
 void mu_kv_coded_arrived(struct mu_kv_server *s, size_t p, size_t w)
 {
-	const size_t inbox = s->peers[w].inbox;
+	const size_t inbox = s->from.peers[w].inbox;
 
 	mu_clock_start(MU_CLOCK_COMPRESS);
-	decode(s->kv, &s->kv->push_coder, &s->parts[p],
+	decode(s->kv, &s->kv->push_coder, &s->held.parts[p],
 	       mu_kv_codes_part(&s->coded.pushes, p, inbox), mu_kv_inbox(s, p, w));
 	mu_clock_stop(MU_CLOCK_COMPRESS);
 }
@@ -341,15 +342,15 @@ static void answer_all(struct mu_kv_server *s, size_t p)
 {
 	const struct mu_coder *coder = &s->kv->pull_coder;
 	struct mu_kv_coded_server *c = &s->coded;
-	const struct mu_kv_part *part = &s->parts[p];
+	const struct mu_kv_part *part = &s->held.parts[p];
 	unsigned char *codes = mu_kv_codes_part(&c->pulls, p, 0);
 
 	if (c->residual)
 		encode(s->kv, coder, part, mu_kv_held(s, p), c->residual + part->at, codes);
 	else
 		encode_change(s->kv, coder, part, mu_kv_held(s, p), c->sent + part->local, codes);
-	for (size_t w = 0; w < s->n_workers; w++) {
-		float *results = s->peers[w].shm.results;
+	for (size_t w = 0; w < s->from.n_workers; w++) {
+		float *results = s->from.peers[w].shm.results;
 
 		if (mu_kv_is_remote(s, w))
 			continue;
@@ -365,13 +366,13 @@ void mu_kv_coded_answer(struct mu_kv_server *s, size_t p, size_t w)
 {
 
 	mu_clock_start(MU_CLOCK_COMPRESS);
-	if (w == s->n_workers)
+	if (w == s->from.n_workers)
 		answer_all(s, p);
 	else
-		encode_change(
-			s->kv, &s->kv->pull_coder, &s->parts[p], mu_kv_held(s, p),
-			mu_kv_outbox(s, p, w),
-			mu_kv_codes_part(&s->coded.pulls, p,
-					 mu_kv_is_remote(s, w) ? s->peers[w].inbox : s->n_inboxes));
+		encode_change(s->kv, &s->kv->pull_coder, &s->held.parts[p], mu_kv_held(s, p),
+			      mu_kv_outbox(s, p, w),
+			      mu_kv_codes_part(&s->coded.pulls, p,
+					       mu_kv_is_remote(s, w) ? s->from.peers[w].inbox
+								     : s->from.n_inboxes));
 	mu_clock_stop(MU_CLOCK_COMPRESS);
 }

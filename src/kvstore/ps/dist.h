@@ -49,12 +49,12 @@ enum mu_status mu_kv_worker_step_end(struct mu_kv *kv);
 /* Wait for the answers to this step's order. *count: samples of its update, of all workers. */
 enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count);
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv);
-/* Ask the servers for the samples that they have counted: sets kv->progress. Outside a step. */
+/* Ask the servers for the samples that they have counted: sets the progress. Outside a step. */
 enum mu_status mu_kv_worker_ask(struct mu_kv *kv);
 enum mu_status mu_kv_worker_finish(struct mu_kv *kv);
 /*
- * Loads or saves kv->states, from or to all servers (states.c). The worker's own server end works
- * meanwhile. barrier: then wait for all workers; collective over workers.
+ * Loads or saves kv->saved.states, from or to all servers (states.c). The worker's own server end
+ * works meanwhile. barrier: then wait for all workers; collective over workers.
  */
 enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool barrier);
 
@@ -102,59 +102,79 @@ struct mu_kv_shards {
 	float *sums;		  /* for norms: n elements */
 };
 
+/* Who pushes to a server end. Remote workers send messages; the others share memory with it. */
+struct mu_kv_sources {
+	size_t n_workers;
+	struct mu_kv_peer *peers; /* by worker */
+	size_t n_remote;          /* remote workers, whose messages have requests */
+	size_t *remote;           /* their numbers */
+	size_t n, n_inboxes;
+	struct mu_kv_group *groups; /* n; the first n_inboxes are remote */
+};
+
+/* What a server end holds of the model. */
+struct mu_kv_held {
+	size_t n_parts, n;        /* parts and elements */
+	struct mu_kv_part *parts; /* in the order of the plan */
+	struct mu_optim *optim;   /* piece p is part p; NULL: workers want the sums alone */
+	struct mu_kv_norms norms; /* among the servers of a synchronous store */
+	float *flat;              /* the results that the workers of its node share, or NULL */
+	float *weights;           /* else n of its own */
+	uint64_t *updates;        /* by part: number of updates */
+};
+
+/* What remote sources send, and what has come of it. */
+struct mu_kv_arrivals {
+	float *inbox;      /* n_inbox per remote source: gradients */
+	size_t n_inbox;    /* n, or with shards less */
+	float *outbox;     /* n per remote source: weights in flight, dist_async only */
+	bool *arrived;     /* by part and worker: pushed, not yet used */
+	size_t *n_arrived; /* by part: sources */
+	bool *withheld;    /* bounded dist_async, by part and worker: used, not yet answered */
+};
+
+/*
+ * Persistent requests of remote workers. Polled: orders by worker, then gradients by part and
+ * source. (None of them is null: MPICH 4.0.2 fails if some of more than 64 are.) The others are
+ * waited for before they are used again; by then they have long been complete.
+ */
+struct mu_kv_server_requests {
+	MPI_Request *orders, *pushes;
+	MPI_Request *answers, *pulls;
+	int *completed; /* indices from MPI_Testsome */
+};
+
+/* dist_sync: the round. */
+struct mu_kv_round {
+	size_t n_waiting; /* workers whose order is here */
+	bool look;        /* there may be a complete part that is not yet updated */
+	size_t left;      /* parts of the round not yet updated; 0 = no round is open */
+	bool whole_due;   /* all are summed and wait for finish_round */
+	double count, lr;
+};
+
 /*
  * The server end of a rank. A worker that hosts one calls it, without messages. It shares memory
- * with the workers of its node (shared_memory.h) and uses their gradients in place. Remote workers
- * send messages.
+ * with the workers of its node (shared_memory.h) and uses their gradients in place.
  */
 struct mu_kv_server {
 	struct mu_kv *kv;
 	const struct mu_kv_policy *policy;
-	int index;       /* which server this is */
-	size_t self;     /* the worker of this rank; n_workers if there is none */
-	size_t n_remote; /* remote workers, whose messages have requests */
-	size_t *remote;  /* their numbers */
-	size_t n_sources, n_inboxes;
-	struct mu_kv_group *sources;  /* who pushes; the first n_inboxes are remote */
-	size_t n_workers, n_parts, n; /* parts and elements that this server holds */
-	struct mu_kv_part *parts;     /* in the order of the plan */
-	struct mu_optim *optim;       /* piece p is part p; NULL: workers want the sums alone */
-	struct mu_kv_norms norms;     /* among the servers of a synchronous store */
-	float *flat;                  /* the results that the workers of its node share, or NULL */
-	float *weights;               /* else n of its own */
-	float *inbox;                 /* n_inbox per remote source: gradients */
-	size_t n_inbox;               /* n, or with shards less */
-	float *outbox;                /* n per remote source: weights in flight, dist_async only */
+	int index;   /* which server this is */
+	size_t self; /* the worker of this rank; n_workers if there is none */
+	struct mu_kv_sources from;
+	struct mu_kv_held held;
+	struct mu_kv_arrivals arrivals;
+	struct mu_kv_server_requests requests;
 	struct mu_kv_sum sum;
 	struct mu_kv_shards shards;
 	struct mu_kv_coded_server coded;
-	struct mu_kv_peer *peers;
-
-	/*
-	 * Persistent requests of remote workers. Polled: orders by worker, then gradients by part
-	 * and source. (None of them is null: MPICH 4.0.2 fails if some of more than 64 are.) The
-	 * others are waited for before they are used again; by then they have long been complete.
-	 */
-	MPI_Request *orders, *pushes;
-	MPI_Request *answers, *pulls;
-	int *completed;    /* indices from MPI_Testsome */
-	bool *arrived;     /* by part and worker: pushed, not yet used */
-	size_t *n_arrived; /* by part: sources */
-	uint64_t *updates; /* by part: number of updates */
-
 	bool started, stopped;
 	size_t n_finished;
 	/* See notice.h: the largest so far, and the one in answers, which is of the last round. */
 	uint64_t notice, answer_notice;
 	struct wire_staleness stale; /* dist_async */
-	bool *withheld; /* bounded dist_async, by part and worker: used, not yet answered */
-
-	/* dist_sync: the round. */
-	size_t n_waiting;  /* workers whose order is here */
-	bool look;         /* there may be a complete part that is not yet updated */
-	size_t round_left; /* parts of the round not yet updated; 0 = no round is open */
-	bool whole_due;    /* all are summed and wait for finish_round */
-	double round_count, round_lr;
+	struct mu_kv_round round;
 };
 
 /* ---- staleness of dist_async (staleness.c) ---- */
@@ -217,7 +237,7 @@ enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p);
 
 /* ---- shards of gradients (shards.c) ---- */
 
-/* s->n_inbox, and s->shards. After s->parts, before the memory. */
+/* s->arrivals.n_inbox, and s->shards. After s->held.parts, before the memory. */
 enum mu_status mu_kv_server_shards_open(struct mu_kv_server *s);
 void mu_kv_server_shards_close(struct mu_kv_shards *shards);
 /* Starts the first receives. */
@@ -232,17 +252,17 @@ enum mu_status mu_kv_worker_taken(struct mu_kv *kv, size_t bucket);
 
 /* ---- states, for checkpoints (states.c) ---- */
 
-/* Messages of kv->states with all servers, in the order in which the servers send or receive. */
+/* Messages of kv->saved.states with all servers, in the order in which these send or receive. */
 struct mu_kv_transfer {
 	MPI_Request *requests;
 	size_t n;
 	struct wire_counts *counts; /* one per server, or one */
 };
 
-/* Starts the messages of kv->states with all servers on other ranks. */
+/* Starts the messages of kv->saved.states with all servers on other ranks. */
 enum mu_status mu_kv_transfer_begin(struct mu_kv *kv, enum wire_kind kind,
 				    struct mu_kv_transfer *p);
-/* They are complete: sets the counts in kv->states. */
+/* They are complete: sets the counts in kv->saved.states. */
 void mu_kv_transfer_end(struct mu_kv *kv, enum wire_kind kind, const struct mu_kv_transfer *p);
 void mu_kv_transfer_release(struct mu_kv_transfer *p);
 /* Worker w's order to save or to load; the caller answers it. */
@@ -263,59 +283,61 @@ void mu_kv_sum_part(struct mu_kv_server *s, size_t p, float *out);
 /* Is server end s on this rank? */
 static inline bool mu_kv_is_own(const struct mu_kv *kv, int s)
 {
-	return kv->server_ranks[s] == kv->topology->rank;
+	return kv->ends.server_ranks[s] == kv->topology->rank;
 }
 
 /* Does this worker send messages to server end s: orders, and first weights? */
 static inline bool mu_kv_sends_to(const struct mu_kv *kv, int s)
 {
-	return !mu_kv_is_own(kv, s) && !kv->worker->shm[s].pipe;
+	return !mu_kv_is_own(kv, s) && !kv->ends.worker->shm[s].pipe;
 }
 
 /* Number of requests: orders (or answers), and one per part and remote source. */
 static inline size_t mu_kv_server_requests(const struct mu_kv_server *s)
 {
-	return s->n_remote + s->n_inboxes * s->n_parts;
+	return s->from.n_remote + s->from.n_inboxes * s->held.n_parts;
 }
 
 /* The worker that pushes part p of source i. */
 static inline size_t mu_kv_source(const struct mu_kv_server *s, size_t p, size_t i)
 {
-	return mu_kv_group_leader(&s->sources[i], p);
+	return mu_kv_group_leader(&s->from.groups[i], p);
 }
 
 /* Does worker w send messages to this server end? */
 static inline bool mu_kv_is_remote(const struct mu_kv_server *s, size_t w)
 {
-	return !s->peers[w].shm.gradients;
+	return !s->from.peers[w].shm.gradients;
 }
 
 /* Index in pushes and pulls of part p and remote worker w. */
 static inline size_t mu_kv_request(const struct mu_kv_server *s, size_t p, size_t w)
 {
-	return p * s->n_inboxes + s->peers[w].inbox;
+	return p * s->from.n_inboxes + s->from.peers[w].inbox;
 }
 
 /* Worker w's gradients of part p, or its node's sum of them. */
 static inline float *mu_kv_inbox(const struct mu_kv_server *s, size_t p, size_t w)
 {
 	if (!mu_kv_is_remote(s, w))
-		return s->peers[w].shm.gradients + s->parts[p].gradient;
-	return s->inbox + s->peers[w].inbox * s->n_inbox + s->parts[p].inbox;
+		return s->from.peers[w].shm.gradients + s->held.parts[p].gradient;
+	return s->arrivals.inbox + s->from.peers[w].inbox * s->arrivals.n_inbox +
+	       s->held.parts[p].inbox;
 }
 
 /* dist_async: the weights of part p that worker w has, or receives next. */
 static inline float *mu_kv_outbox(const struct mu_kv_server *s, size_t p, size_t w)
 {
 	if (!mu_kv_is_remote(s, w))
-		return s->peers[w].shm.results + s->parts[p].at;
-	return s->outbox + s->peers[w].inbox * s->n + s->parts[p].local;
+		return s->from.peers[w].shm.results + s->held.parts[p].at;
+	return s->arrivals.outbox + s->from.peers[w].inbox * s->held.n + s->held.parts[p].local;
 }
 
 /* This server's results of part p: weights, or sums. */
 static inline float *mu_kv_held(const struct mu_kv_server *s, size_t p)
 {
-	return s->flat ? s->flat + s->parts[p].at : s->weights + s->parts[p].local;
+	return s->held.flat ? s->held.flat + s->held.parts[p].at
+			    : s->held.weights + s->held.parts[p].local;
 }
 
 /* The gradients of part p of worker w are used: receive the next. */

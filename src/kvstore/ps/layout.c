@@ -8,28 +8,28 @@ static size_t copies(const struct mu_kv *kv)
 	const struct mu_topology *t = kv->topology;
 	size_t n = 0;
 
-	for (int s = 0; !kv->kind.synchronous && s < kv->n_servers; s++)
+	for (int s = 0; !kv->kind.synchronous && s < kv->ends.n_servers; s++)
 		for (int w = 0; w < t->num_workers; w++)
-			if (!kv->window ||
+			if (!kv->arrays.window ||
 			    t->node_of[t->worker_ranks[w]] != t->node_of[t->server_ranks[s]])
-				n += mu_kv_plan_load(&kv->plan, s);
+				n += mu_kv_plan_load(&kv->model.plan, s);
 	return n * sizeof(float);
 }
 
 static struct mu_kv_memory memory_of(const struct mu_kv *kv)
 {
-	const struct mu_kv_server *s = kv->server;
-	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_server *s = kv->ends.server;
+	const struct mu_kv_worker *w = kv->ends.worker;
 	struct mu_kv_memory m = {.gradients = 0};
 
 	if (kv->topology->role == MU_ROLE_WORKER)
-		m.gradients = kv->n_gradients * sizeof(float);
+		m.gradients = kv->model.n_gradients * sizeof(float);
 	if (w && w->leader.messages)
 		m.led = w->leader.messages->n * sizeof(float);
 	if (s) {
-		m.arrived = s->n_inboxes * s->n_inbox * sizeof(float);
-		m.sums = s->shards.sums ? s->n * sizeof(float) : 0;
-		m.copies = s->outbox ? s->n_inboxes * s->n * sizeof(float) : 0;
+		m.arrived = s->from.n_inboxes * s->arrivals.n_inbox * sizeof(float);
+		m.sums = s->shards.sums ? s->held.n * sizeof(float) : 0;
+		m.copies = s->arrivals.outbox ? s->from.n_inboxes * s->held.n * sizeof(float) : 0;
 	}
 	return m;
 }
@@ -37,18 +37,18 @@ static struct mu_kv_memory memory_of(const struct mu_kv *kv)
 void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 {
 	*layout = (struct mu_kv_layout){
-		.n_keys = kv->n_slices,
-		.n_buckets = kv->plan.n_buckets,
-		.bytes = kv->plan.n * sizeof(float),
+		.n_keys = kv->model.n_slices,
+		.n_buckets = kv->model.plan.n_buckets,
+		.bytes = kv->model.plan.n * sizeof(float),
 		.bytes_copies = copies(kv),
 		.memory = memory_of(kv),
-		.shares_memory = kv->window != NULL,
+		.shares_memory = kv->arrays.window != NULL,
 		.sums_on_node = kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]],
 		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),
 		.bytes_pulled = mu_kv_message_bytes(kv, &kv->pull_coder),
 	};
-	for (int s = 0; s < kv->n_servers; s++) {
-		size_t nbytes = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
+	for (int s = 0; s < kv->ends.n_servers; s++) {
+		size_t nbytes = mu_kv_plan_load(&kv->model.plan, s) * sizeof(float);
 
 		if (s == 0 || nbytes < layout->bytes_per_server_min)
 			layout->bytes_per_server_min = nbytes;
@@ -63,7 +63,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 static size_t count_sources(const struct mu_kv *kv, bool shared, int server)
 {
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	const int home = kv->topology->node_of[kv->server_ranks[server]];
+	const int home = kv->topology->node_of[kv->ends.server_ranks[server]];
 	size_t n = 0;
 
 	for (int node = 0; node < kv->topology->num_nodes; node++) {
@@ -87,11 +87,11 @@ static enum mu_status count_led(const struct mu_kv *kv, int node, size_t *led, s
 
 	if (!nodes->reduces[node])
 		goto out;
-	MU_TRY(MU_ALLOC(groups, (size_t)kv->n_servers + 1, "leaders, by server"));
-	for (int s = 0; s < kv->n_servers; s++)
+	MU_TRY(MU_ALLOC(groups, (size_t)kv->ends.n_servers + 1, "leaders, by server"));
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		groups[s] = mu_kv_group_of(kv, nodes->workers[nodes->first[node]], s);
-	for (size_t p = 0; p < kv->plan.n_parts; p++) {
-		const struct mu_kv_part *part = &kv->plan.parts[p];
+	for (size_t p = 0; p < kv->model.plan.n_parts; p++) {
+		const struct mu_kv_part *part = &kv->model.plan.parts[p];
 		const struct mu_kv_group *g = &groups[part->server];
 		size_t *n = &led[mu_kv_group_leader(g, part->number)];
 
@@ -109,9 +109,9 @@ static enum mu_status count_end(const struct mu_kv *kv, bool shared, int server,
 	enum mu_status st = MU_OK;
 	struct mu_kv_slots inbox = {.n = 0};
 
-	if (kv->lives)
-		MU_TRY(mu_kv_slots_of_inbox(&inbox, &kv->plan, kv->lives, server));
-	*arrived = (kv->lives ? inbox.n : mu_kv_plan_load(&kv->plan, server)) *
+	if (kv->model.lives)
+		MU_TRY(mu_kv_slots_of_inbox(&inbox, &kv->model.plan, kv->model.lives, server));
+	*arrived = (kv->model.lives ? inbox.n : mu_kv_plan_load(&kv->model.plan, server)) *
 		   count_sources(kv, shared, server);
 out:
 	mu_kv_slots_release(&inbox);
@@ -128,16 +128,16 @@ static enum mu_status count_memory(const struct mu_kv *kv, const struct mu_kv_co
 {
 	enum mu_status st = MU_OK;
 	const bool shared = mu_kv_shares_memory(kv, config->node_reduce);
-	const bool sums = kv->lives && mu_optim_needs_norms(&config->optim);
+	const bool sums = kv->model.lives && mu_optim_needs_norms(&config->optim);
 	size_t *led = NULL, n = 0;
 
 	MU_TRY(MU_ALLOC(led, (size_t)kv->topology->num_workers, "what workers lead"));
-	m->gradients = kv->n_gradients * sizeof(float);
+	m->gradients = kv->model.n_gradients * sizeof(float);
 	for (int node = 0; !shared && node < kv->topology->num_nodes; node++)
 		MU_TRY(count_led(kv, node, led, &n));
 	m->led = n * sizeof(float);
-	for (int s = 0; s < kv->n_servers; s++) {
-		const size_t part = mu_kv_plan_load(&kv->plan, s) * sizeof(float);
+	for (int s = 0; s < kv->ends.n_servers; s++) {
+		const size_t part = mu_kv_plan_load(&kv->model.plan, s) * sizeof(float);
 
 		MU_TRY(count_end(kv, shared, s, &n));
 		m->arrived = larger(m->arrived, n * sizeof(float));
@@ -153,23 +153,23 @@ out:
 enum mu_status mu_kv_memory(const struct mu_kv_config *config, struct mu_kv_memory *memory)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv kv = {.n_slices = config->n_slices};
+	struct mu_kv kv = {.model.n_slices = config->n_slices};
 
 	*memory = (struct mu_kv_memory){.gradients = 0};
 	MU_TRY(mu_kv_config_check(config));
 	if (config->n_slices == 0)
 		goto out;
-	MU_TRY(MU_ALLOC(kv.slices, kv.n_slices + 1, "slices"));
-	for (size_t i = 0; i < kv.n_slices; i++)
-		kv.slices[i] = config->slices[i];
+	MU_TRY(MU_ALLOC(kv.model.slices, kv.model.n_slices + 1, "slices"));
+	for (size_t i = 0; i < kv.model.n_slices; i++)
+		kv.model.slices[i] = config->slices[i];
 	MU_TRY(mu_kv_outline(&kv, config));
 	MU_TRY(mu_kv_lay_out(&kv, config));
 	MU_TRY(count_memory(&kv, config, memory));
 out:
 	mu_kv_nodes_close(&kv.nodes);
 	mu_kv_gradients_close(&kv);
-	mu_kv_plan_release(&kv.plan);
-	mu_free(kv.slices);
+	mu_kv_plan_release(&kv.model.plan);
+	mu_free(kv.model.slices);
 	return st;
 }
 
@@ -187,7 +187,7 @@ static double model_bytes(const struct mu_kv *kv)
 /* Ranks of a node share memory, or add up their gradients before they send. */
 static bool nodes_are_one(const struct mu_kv *kv)
 {
-	return kv->window || kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]];
+	return kv->arrays.window || kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]];
 }
 
 /* Models that the busiest node sends, and receives, if its ranks send one sum, and nothing to each
@@ -216,7 +216,7 @@ static double node_models(const struct mu_kv *kv)
 
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
-	double n = kv->topology->num_workers, k = kv->n_servers;
+	double n = kv->topology->num_workers, k = kv->ends.n_servers;
 	double models; /* that the busiest link carries each way */
 
 	if (kv->kind.one_worker || kv->kind.on_gpus)

@@ -18,13 +18,13 @@ static size_t worker_of(const struct mu_kv_leader *l, size_t other)
 
 static bool is_led_here(const struct mu_kv *kv, size_t part)
 {
-	return kv->worker->routes[part].kind == MU_KV_ROUTE_LEADER;
+	return kv->ends.worker->routes[part].kind == MU_KV_ROUTE_LEADER;
 }
 
 static enum mu_status make_memory(struct mu_kv *kv, struct mu_kv_leader_messages *r)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_plan *plan = &kv->plan;
+	const struct mu_kv_plan *plan = &kv->model.plan;
 	size_t n_parts = 0;
 	void *counters = NULL;
 
@@ -60,17 +60,17 @@ static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_leader_messag
 	float *at = r->memory;
 	size_t pair = 0;
 
-	for (size_t p = 0; p < kv->plan.n_parts; p++) {
-		const struct mu_kv_part *part = &kv->plan.parts[p];
+	for (size_t p = 0; p < kv->model.plan.n_parts; p++) {
+		const struct mu_kv_part *part = &kv->model.plan.parts[p];
 		const int n = mu_count(part->n), tag = mu_kv_part_tag(p);
 
 		for (size_t j = 0; is_led_here(kv, p) && j < r->n_others; j++) {
-			const size_t w = worker_of(&kv->worker->leader, j);
+			const size_t w = worker_of(&kv->ends.worker->leader, j);
 			const int rank = kv->topology->worker_ranks[w];
 
 			MU_MPI(MPI_Recv_init(at, n, MPI_FLOAT, rank, tag, kv->comm,
 					     &r->gathers[pair]));
-			MU_MPI(MPI_Send_init(kv->results + part->at, n, MPI_FLOAT, rank, tag,
+			MU_MPI(MPI_Send_init(kv->arrays.results + part->at, n, MPI_FLOAT, rank, tag,
 					     kv->comm, &r->forwards[pair]));
 			r->inboxes[pair++] = at;
 			at += mu_pad(part->n);
@@ -83,7 +83,7 @@ out:
 enum mu_status mu_kv_leader_messages_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_leader *l = &kv->worker->leader;
+	struct mu_kv_leader *l = &kv->ends.worker->leader;
 	struct mu_kv_leader_messages *r = NULL;
 
 	MU_TRY(MU_ALLOC(r, 1, "messages of a leader"));
@@ -92,10 +92,10 @@ enum mu_status mu_kv_leader_messages_open(struct mu_kv *kv)
 	MU_TRY(make_memory(kv, r));
 	MU_TRY(make_requests(kv, r));
 	l->all[l->me] = (struct mu_kv_neighbour){
-		.gradients = kv->gradients,
+		.gradients = kv->arrays.gradients,
 		.pushed = r->counters,
-		.back = r->counters + kv->plan.n_buckets,
-		.summed = r->counters + 2 * kv->plan.n_buckets,
+		.back = r->counters + kv->model.plan.n_buckets,
+		.summed = r->counters + 2 * kv->model.plan.n_buckets,
 	};
 out:
 	return st;
@@ -145,11 +145,11 @@ static struct pairs pairs_of(const struct mu_kv_leader_messages *r, size_t bucke
 /* What is in the pairs of a bucket, a line for each. */
 static void log_parts(const struct mu_kv *kv, size_t bucket, enum mu_traffic_direction direction)
 {
-	const struct mu_kv_leader *l = &kv->worker->leader;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 
 	for (size_t i = 0; i < b->n_parts; i++) {
-		const struct mu_kv_part *part = &kv->plan.parts[b->first_part + i];
+		const struct mu_kv_part *part = &kv->model.plan.parts[b->first_part + i];
 
 		for (size_t j = 0; is_led_here(kv, b->first_part + i) && j < l->messages->n_others;
 		     j++)
@@ -165,7 +165,7 @@ enum mu_status mu_kv_leader_gathered(struct mu_kv *kv, size_t bucket, int *all)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	const struct mu_kv_leader_messages *r = kv->worker->leader.messages;
+	const struct mu_kv_leader_messages *r = kv->ends.worker->leader.messages;
 	const struct pairs at = pairs_of(r, bucket);
 
 	MU_MPI(MPI_Testall(mu_count(at.n), r->gathers + at.first, all, ignore));
@@ -179,7 +179,7 @@ out:
 static bool are_complete(const struct mu_kv *kv, const MPI_Request *requests, size_t i,
 			 size_t bucket)
 {
-	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
 	const struct pairs at = pairs_of(l->messages, bucket);
 
 	for (size_t k = other_of(l, i); i != l->me && k < at.n; k += l->messages->n_others)
@@ -190,12 +190,12 @@ static bool are_complete(const struct mu_kv *kv, const MPI_Request *requests, si
 
 bool mu_kv_leader_has_received(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	return are_complete(kv, kv->worker->leader.messages->gathers, i, bucket);
+	return are_complete(kv, kv->ends.worker->leader.messages->gathers, i, bucket);
 }
 
 bool mu_kv_leader_has_forwarded(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	return are_complete(kv, kv->worker->leader.messages->forwards, i, bucket);
+	return are_complete(kv, kv->ends.worker->leader.messages->forwards, i, bucket);
 }
 
 const float *mu_kv_leader_inbox(const struct mu_kv_leader *l, size_t k, size_t i)
@@ -207,11 +207,11 @@ enum mu_status mu_kv_leader_forward(struct mu_kv *kv, size_t bucket, int *done)
 {
 	enum mu_status st = MU_OK;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
-	struct mu_kv_leader_messages *r = kv->worker->leader.messages;
+	struct mu_kv_leader_messages *r = kv->ends.worker->leader.messages;
 	const struct pairs at = pairs_of(r, bucket);
 
-	if (r->forwarded[bucket] < kv->worker->rounds) {
-		r->forwarded[bucket] = kv->worker->rounds;
+	if (r->forwarded[bucket] < kv->ends.worker->rounds) {
+		r->forwarded[bucket] = kv->ends.worker->rounds;
 		MU_MPI(MPI_Startall(mu_count(at.n), r->forwards + at.first));
 		mu_kv_leader_wake(kv);
 		if (mu_traffic_messages(&kv->traffic))

@@ -12,7 +12,7 @@ enum mu_status mu_kv_leader_open(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	struct mu_kv_leader *l = &kv->worker->leader;
+	struct mu_kv_leader *l = &kv->ends.worker->leader;
 	const int node = t->node_of[t->rank];
 	const size_t me = (size_t)t->index;
 
@@ -22,15 +22,15 @@ enum mu_status mu_kv_leader_open(struct mu_kv *kv)
 	l->n = nodes->first[node + 1] - nodes->first[node];
 	MU_TRY(MU_ALLOC(l->all, l->n, "workers of this node"));
 	for (size_t i = 0; i < l->n; i++) {
-		if (kv->window)
+		if (kv->arrays.window)
 			mu_kv_shm_neighbour(kv, mu_count(l->workers[i]), &l->all[i]);
 		if (l->workers[i] == me)
 			l->me = i;
 	}
-	MU_TRY(MU_ALLOC(l->sent, kv->plan.n_buckets, "buckets that were sent"));
+	MU_TRY(MU_ALLOC(l->sent, kv->model.plan.n_buckets, "buckets that were sent"));
 	MU_TRY(MU_ALLOC(l->sources, l->n, "gradients to sum"));
 	MU_TRY(MU_ALLOC(l->block, MU_KV_BLOCK, "a block of sums"));
-	if (!kv->window)
+	if (!kv->arrays.window)
 		MU_TRY(mu_kv_leader_messages_open(kv));
 out:
 	return st;
@@ -52,29 +52,29 @@ static bool leads_bucket(const struct mu_kv_worker *w, size_t bucket)
 
 enum mu_status mu_kv_leader_begin(struct mu_kv *kv)
 {
-	struct mu_kv_leader *l = &kv->worker->leader;
+	struct mu_kv_leader *l = &kv->ends.worker->leader;
 
 	l->n_unsent = 0;
-	for (size_t b = 0; l->n > 0 && b < kv->plan.n_buckets; b++)
-		l->n_unsent += leads_bucket(kv->worker, b);
+	for (size_t b = 0; l->n > 0 && b < kv->model.plan.n_buckets; b++)
+		l->n_unsent += leads_bucket(kv->ends.worker, b);
 	l->n_in_flight = 0;
 	return l->messages ? mu_kv_leader_messages_begin(l->messages) : MU_OK;
 }
 
 bool mu_kv_leader_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket)
 {
-	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
 
 	if (l->messages && i != l->me)
 		return mu_kv_leader_has_received(kv, i, bucket);
-	return atomic_load(&l->all[i].pushed[bucket]) >= kv->worker->rounds;
+	return atomic_load(&l->all[i].pushed[bucket]) >= kv->ends.worker->rounds;
 }
 
 /* Without shared memory: of the parts that this worker leads. */
 static enum mu_status is_pushed(struct mu_kv *kv, size_t bucket, int *all)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
 
 	*all = mu_kv_leader_has_pushed(kv, l->me, bucket);
 	for (size_t i = 0; *all && !l->messages && i < l->n; i++)
@@ -87,7 +87,7 @@ out:
 
 bool mu_kv_leader_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
 {
-	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_worker *w = kv->ends.worker;
 	const struct mu_kv_route *r = &w->routes[part];
 	const size_t i = r->kind == MU_KV_ROUTE_LEADER ? w->leader.me : r->leader;
 
@@ -97,7 +97,7 @@ bool mu_kv_leader_is_back(const struct mu_kv *kv, size_t bucket, size_t part)
 
 bool mu_kv_leader_has_summed(const struct mu_kv *kv, size_t bucket, size_t part)
 {
-	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_worker *w = kv->ends.worker;
 	const struct mu_kv_neighbour *leader = &w->leader.all[w->routes[part].leader];
 
 	return atomic_load_explicit(&leader->summed[bucket], memory_order_acquire) >= w->rounds;
@@ -105,7 +105,7 @@ bool mu_kv_leader_has_summed(const struct mu_kv *kv, size_t bucket, size_t part)
 
 void mu_kv_leader_wake(const struct mu_kv *kv)
 {
-	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
 
 	for (size_t i = 0; i < l->n; i++)
 		if (i != l->me)
@@ -116,7 +116,7 @@ void mu_kv_leader_wake(const struct mu_kv *kv)
 static const float *gradients_of(const struct mu_kv *kv, const struct mu_kv_part *part, size_t k,
 				 size_t i)
 {
-	const struct mu_kv_leader *l = &kv->worker->leader;
+	const struct mu_kv_leader *l = &kv->ends.worker->leader;
 
 	if (l->messages && i != l->me)
 		return mu_kv_leader_inbox(l, k, i);
@@ -127,7 +127,7 @@ static const float *gradients_of(const struct mu_kv *kv, const struct mu_kv_part
  * pull. */
 static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 {
-	struct mu_kv_leader *l = &kv->worker->leader;
+	struct mu_kv_leader *l = &kv->ends.worker->leader;
 
 	for (size_t from = 0; from < part->n; from += MU_KV_BLOCK) {
 		const size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
@@ -135,7 +135,8 @@ static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 		for (size_t i = 0; i < l->n; i++)
 			l->sources[i] = gradients_of(kv, part, k, i) + from;
 		mu_optim_sum(l->block, l->sources, l->n, n);
-		memcpy(kv->gradients + part->gradient + from, l->block, n * sizeof *l->block);
+		memcpy(kv->arrays.gradients + part->gradient + from, l->block,
+		       n * sizeof *l->block);
 	}
 }
 
@@ -143,15 +144,15 @@ static void sum_part(struct mu_kv *kv, const struct mu_kv_part *part, size_t k)
 static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	struct mu_kv_worker *w = kv->ends.worker;
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 	size_t request = w->first_sum[bucket],
 	       k = w->leader.messages ? w->leader.messages->first[bucket] : 0;
 
 	for (size_t p = b->first_part; p < b->first_part + b->n_parts; p++) {
 		if (w->routes[p].kind != MU_KV_ROUTE_LEADER)
 			continue;
-		sum_part(kv, &kv->plan.parts[p], k++);
+		sum_part(kv, &kv->model.plan.parts[p], k++);
 		MU_MPI(MPI_Start(&w->pulls[request]));
 		MU_MPI(MPI_Start(&w->pushes[request]));
 		w->last = request++;
@@ -159,7 +160,7 @@ static enum mu_status send_bucket(struct mu_kv *kv, size_t bucket)
 	w->leader.sent[bucket] = w->rounds;
 	atomic_store_explicit(&w->leader.all[w->leader.me].summed[bucket], w->rounds,
 			      memory_order_release);
-	if (kv->lives) /* others may wait to write their gradients */
+	if (kv->model.lives) /* others may wait to write their gradients */
 		mu_kv_leader_wake(kv);
 	w->leader.n_unsent--;
 	w->leader.n_in_flight++;
@@ -170,7 +171,7 @@ out:
 static enum mu_status finish_bucket(struct mu_kv *kv, size_t bucket, int *done)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
 	const size_t first = w->first_sum[bucket];
 
@@ -191,11 +192,11 @@ out:
 enum mu_status mu_kv_leader_poll(struct mu_kv *kv, int *n)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	struct mu_kv_leader *l = &w->leader;
 	int done;
 
-	for (size_t b = 0; l->n_unsent + l->n_in_flight > 0 && b < kv->plan.n_buckets; b++) {
+	for (size_t b = 0; l->n_unsent + l->n_in_flight > 0 && b < kv->model.plan.n_buckets; b++) {
 		done = 0;
 		if (!leads_bucket(w, b))
 			continue;
@@ -220,10 +221,10 @@ out:
 enum mu_status mu_kv_leader_push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_leader *l = &kv->worker->leader;
+	struct mu_kv_leader *l = &kv->ends.worker->leader;
 	int n = 0, all = 1;
 
-	atomic_store(&l->all[l->me].pushed[bucket], kv->worker->rounds);
+	atomic_store(&l->all[l->me].pushed[bucket], kv->ends.worker->rounds);
 	if (!l->messages)
 		MU_TRY(is_pushed(kv, bucket, &all));
 	if (all)

@@ -51,7 +51,7 @@ static size_t remote_before(const struct mu_kv *kv, int end, int node)
 	size_t n = 0;
 
 	for (int s = 0; s < end; s++)
-		n += kv->topology->node_of[kv->server_ranks[s]] != node;
+		n += kv->topology->node_of[kv->ends.server_ranks[s]] != node;
 	return n;
 }
 
@@ -61,7 +61,7 @@ struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s)
 	const struct mu_kv_nodes *nodes = &kv->nodes;
 	const int node = t->node_of[t->worker_ranks[w]];
 	const size_t *at = nodes->workers + nodes->first[node];
-	const bool here = t->node_of[kv->server_ranks[s]] == node;
+	const bool here = t->node_of[kv->ends.server_ranks[s]] == node;
 
 	if (nodes->by_gpus && kv->kind.hosted && here)
 		w = (size_t)s;

@@ -79,7 +79,7 @@ struct mu_kv_route {
 	size_t leader; /* MEMBER: which of the node's workers leads the part */
 };
 
-/* kv->worker's groups and routes. After its shm[]. */
+/* kv->ends.worker's groups and routes. After its shm[]. */
 enum mu_status mu_kv_routes_open(struct mu_kv *kv);
 /* The requests of its parts: of a bucket first those that are sent when it is pushed, then those
  * that wait for the node's other workers. */
@@ -137,7 +137,7 @@ bool mu_kv_leader_has_pushed(const struct mu_kv *kv, size_t i, size_t bucket);
 
 /* ---- the messages of a leader (leader_messages.c) ---- */
 
-/* kv->worker->leader.messages, after its other members. */
+/* kv->ends.worker->leader.messages, after its other members. */
 enum mu_status mu_kv_leader_messages_open(struct mu_kv *kv);
 void mu_kv_leader_messages_close(struct mu_kv_leader_messages *messages);
 /* Start the receives of the others' gradients of a round. */

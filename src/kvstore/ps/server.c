@@ -12,13 +12,13 @@ enum mu_status mu_kv_server_receive_next(struct mu_kv_server *s, size_t p, size_
 {
 	enum mu_status st = MU_OK;
 
-	s->arrived[p * s->n_workers + w] = false;
-	s->n_arrived[p]--;
+	s->arrivals.arrived[p * s->from.n_workers + w] = false;
+	s->arrivals.n_arrived[p]--;
 	if (mu_kv_is_remote(s, w) && !s->shards.taken)
-		MU_MPI(MPI_Start(&s->pushes[mu_kv_request(s, p, w)]));
-	if (s->peers[w].shm.pipe && s->shards.taken) {
-		mu_kv_shm_take(&s->peers[w].shm, p);
-		if (s->kv->whole_steps) /* else the result follows, and wakes it */
+		MU_MPI(MPI_Start(&s->requests.pushes[mu_kv_request(s, p, w)]));
+	if (s->from.peers[w].shm.pipe && s->shards.taken) {
+		mu_kv_shm_take(&s->from.peers[w].shm, p);
+		if (s->kv->rules.whole_steps) /* else the result follows, and wakes it */
 			mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 	}
 out:
@@ -29,7 +29,7 @@ enum mu_status mu_kv_server_wait_sent(struct mu_kv_server *s, size_t p, size_t w
 {
 	if (!mu_kv_is_remote(s, w))
 		return MU_OK;
-	return mu_wait_woken(s->kv->topology, 1, &s->pulls[mu_kv_request(s, p, w)],
+	return mu_wait_woken(s->kv->topology, 1, &s->requests.pulls[mu_kv_request(s, p, w)],
 			     "a worker to receive weights");
 }
 
@@ -38,9 +38,9 @@ enum mu_status mu_kv_server_send_part(struct mu_kv_server *s, size_t p, size_t w
 	enum mu_status st = MU_OK;
 
 	if (mu_kv_is_remote(s, w))
-		MU_MPI(MPI_Start(&s->pulls[mu_kv_request(s, p, w)]));
+		MU_MPI(MPI_Start(&s->requests.pulls[mu_kv_request(s, p, w)]));
 	else if (w != s->self)
-		mu_kv_shm_return(&s->peers[w].shm, p);
+		mu_kv_shm_return(&s->from.peers[w].shm, p);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_OUT);
 	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
@@ -52,27 +52,28 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 {
 	enum mu_status st = MU_OK;
 
-	MPI_Request *send = mu_kv_is_remote(s, w) ? &s->answers[s->peers[w].slot] : NULL;
+	MPI_Request *send =
+		mu_kv_is_remote(s, w) ? &s->requests.answers[s->from.peers[w].slot] : NULL;
 
 	if (send)
 		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to receive an answer"));
-	s->kv->lr = lr;
-	s->peers[w].answer = (struct wire_answer){
-		.progress = s->kv->progress,
+	s->kv->rates.lr = lr;
+	s->from.peers[w].answer = (struct wire_answer){
+		.progress = s->kv->rates.progress,
 		.lr = lr,
-		.count = s->round_count,
+		.count = s->round.count,
 		.notice = s->answer_notice,
 		.stale = s->stale,
 	};
-	s->peers[w].answered = true;
+	s->from.peers[w].answered = true;
 	if (send)
 		MU_MPI(MPI_Start(send));
 	else if (w != s->self)
-		mu_kv_shm_answer(&s->peers[w].shm, &s->peers[w].answer);
+		mu_kv_shm_answer(&s->from.peers[w].shm, &s->from.peers[w].answer);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_answer(s, w);
 	/* In a step the weights, which follow, wake the worker. */
-	if (s->peers[w].doing != WIRE_STEP || s->n_parts == 0)
+	if (s->from.peers[w].doing != WIRE_STEP || s->held.n_parts == 0)
 		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
 out:
 	return st;
@@ -81,20 +82,20 @@ out:
 /* Worker 0's weights of part p are here. The workers receive them from worker 0. */
 static void set_part_weights(struct mu_kv_server *s, size_t p, const float *weights)
 {
-	const size_t nbytes = s->parts[p].n * sizeof *weights;
+	const size_t nbytes = s->held.parts[p].n * sizeof *weights;
 
 	if (mu_kv_held(s, p) != weights)
 		memcpy(mu_kv_held(s, p), weights, nbytes);
 	if (s->coded.sent)
-		memcpy(s->coded.sent + s->parts[p].local, weights, nbytes);
-	for (size_t f = 0; s->outbox && f < s->n_remote; f++)
-		memcpy(mu_kv_outbox(s, p, s->remote[f]), weights, nbytes);
+		memcpy(s->coded.sent + s->held.parts[p].local, weights, nbytes);
+	for (size_t f = 0; s->arrivals.outbox && f < s->from.n_remote; f++)
+		memcpy(mu_kv_outbox(s, p, s->from.remote[f]), weights, nbytes);
 }
 
 void mu_kv_server_set_weights(struct mu_kv_server *s, const float *weights)
 {
-	for (size_t p = 0; p < s->n_parts; p++)
-		set_part_weights(s, p, weights + s->parts[p].at);
+	for (size_t p = 0; p < s->held.n_parts; p++)
+		set_part_weights(s, p, weights + s->held.parts[p].at);
 }
 
 /* Once, while all workers wait for worker 0: the requests are made here. */
@@ -103,17 +104,17 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 	enum mu_status st = MU_OK;
 	MPI_Request *requests = NULL;
 
-	MU_TRY(mu_requests_new(&requests, s->n_parts));
-	for (size_t p = 0; p < s->n_parts; p++)
-		MU_MPI(MPI_Irecv(mu_kv_held(s, p), mu_count(s->parts[p].n), MPI_FLOAT,
+	MU_TRY(mu_requests_new(&requests, s->held.n_parts));
+	for (size_t p = 0; p < s->held.n_parts; p++)
+		MU_MPI(MPI_Irecv(mu_kv_held(s, p), mu_count(s->held.parts[p].n), MPI_FLOAT,
 				 s->kv->topology->worker_ranks[0], WIRE_TAG_WEIGHTS, s->kv->comm,
 				 &requests[p]));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(s->n_parts), requests,
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(s->held.n_parts), requests,
 			     "worker 0's first weights"));
-	for (size_t p = 0; p < s->n_parts; p++) {
+	for (size_t p = 0; p < s->held.n_parts; p++) {
 		set_part_weights(s, p, mu_kv_held(s, p));
 		if (mu_traffic_messages(&s->kv->traffic))
-			mu_kv_log_first(s->kv, &s->parts[p], MU_TRAFFIC_IN);
+			mu_kv_log_first(s->kv, &s->held.parts[p], MU_TRAFFIC_IN);
 	}
 out:
 	if (st != MU_OK)
@@ -131,8 +132,8 @@ static enum mu_status begin_init(struct mu_kv_server *s, size_t w)
 	if (mu_kv_is_remote(s, 0))
 		MU_TRY(receive_weights(s));
 	else
-		mu_kv_server_set_weights(s, s->peers[0].shm.results);
-	MU_TRY(mu_kv_server_answer(s, 0, s->kv->lr));
+		mu_kv_server_set_weights(s, s->from.peers[0].shm.results);
+	MU_TRY(mu_kv_server_answer(s, 0, s->kv->rates.lr));
 out:
 	return st;
 }
@@ -148,7 +149,7 @@ enum mu_status mu_kv_server_notice(struct mu_kv_server *s, uint64_t notice)
 static enum mu_status handle_order(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_peer *peer = &s->peers[w];
+	struct mu_kv_peer *peer = &s->from.peers[w];
 	uint64_t step = peer->order.step;
 
 	if (peer->parts_left > 0 || peer->waiting)
@@ -156,12 +157,12 @@ static enum mu_status handle_order(struct mu_kv_server *s, size_t w)
 			w, (unsigned long long)peer->step);
 	peer->doing = (enum wire_kind)peer->order.kind;
 	peer->count = peer->order.count;
-	s->kv->rate = peer->order.rate;
+	s->kv->rates.factor = peer->order.rate;
 	peer->answered = false;
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_order(s, w);
 	if (peer->doing != WIRE_FINISH && mu_kv_is_remote(s, w))
-		MU_MPI(MPI_Start(&s->orders[peer->slot]));
+		MU_MPI(MPI_Start(&s->requests.orders[peer->slot]));
 	MU_TRY(mu_kv_server_notice(s, peer->order.notice));
 	switch (peer->doing) {
 	case WIRE_STEP:
@@ -172,12 +173,12 @@ static enum mu_status handle_order(struct mu_kv_server *s, size_t w)
 		MU_TRY(s->policy->step(s, w));
 		break;
 	case WIRE_PULL: MU_TRY(s->policy->pull(s, w)); break;
-	case WIRE_ASK: MU_TRY(mu_kv_server_answer(s, w, s->kv->lr)); break;
+	case WIRE_ASK: MU_TRY(mu_kv_server_answer(s, w, s->kv->rates.lr)); break;
 	case WIRE_INIT: MU_TRY(begin_init(s, w)); break;
 	case WIRE_SAVE:
 	case WIRE_LOAD:
 		MU_TRY(mu_kv_server_states(s, w));
-		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
+		MU_TRY(mu_kv_server_answer(s, w, s->kv->rates.lr));
 		break;
 	case WIRE_FINISH:
 		peer->finished = true;
@@ -194,8 +195,8 @@ out:
 
 static enum mu_status handle_part(struct mu_kv_server *s, size_t p, size_t w)
 {
-	s->arrived[p * s->n_workers + w] = true;
-	s->n_arrived[p]++;
+	s->arrivals.arrived[p * s->from.n_workers + w] = true;
+	s->arrivals.n_arrived[p]++;
 	if (s->coded.pushes.data && mu_kv_is_remote(s, w))
 		mu_kv_coded_arrived(s, p, w);
 	if (mu_traffic_messages(&s->kv->traffic))
@@ -205,7 +206,7 @@ static enum mu_status handle_part(struct mu_kv_server *s, size_t p, size_t w)
 
 enum mu_status mu_kv_server_order(struct mu_kv_server *s, const struct wire_order *order)
 {
-	s->peers[s->self].order = *order;
+	s->from.peers[s->self].order = *order;
 	return handle_order(s, s->self);
 }
 
@@ -216,9 +217,9 @@ enum mu_status mu_kv_server_part(struct mu_kv_server *s, size_t p)
 
 static enum mu_status handle_push(struct mu_kv_server *s, size_t request)
 {
-	const size_t p = request / s->n_inboxes;
+	const size_t p = request / s->from.n_inboxes;
 
-	return handle_part(s, p, mu_kv_source(s, p, request % s->n_inboxes));
+	return handle_part(s, p, mu_kv_source(s, p, request % s->from.n_inboxes));
 }
 
 static enum mu_status handle_messages(struct mu_kv_server *s, int *n)
@@ -230,16 +231,16 @@ static enum mu_status handle_messages(struct mu_kv_server *s, int *n)
 	*n = 0;
 	if (n_polled == 0)
 		goto out;
-	MU_MPI(MPI_Testsome(n_polled, s->orders, n, s->completed, ignore));
+	MU_MPI(MPI_Testsome(n_polled, s->requests.orders, n, s->requests.completed, ignore));
 	if (*n == MPI_UNDEFINED)
 		*n = 0;
 	for (int i = 0; i < *n; i++) {
-		const size_t at = (size_t)s->completed[i];
+		const size_t at = (size_t)s->requests.completed[i];
 
-		if (at < s->n_remote)
-			MU_TRY(handle_order(s, s->remote[at]));
+		if (at < s->from.n_remote)
+			MU_TRY(handle_order(s, s->from.remote[at]));
 		else
-			MU_TRY(handle_push(s, at - s->n_remote));
+			MU_TRY(handle_push(s, at - s->from.n_remote));
 	}
 out:
 	return st;
@@ -249,8 +250,8 @@ static enum mu_status handle_notes(struct mu_kv_server *s, int *n)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t w = 0; w < s->n_workers; w++) {
-		struct mu_kv_peer *peer = &s->peers[w];
+	for (size_t w = 0; w < s->from.n_workers; w++) {
+		struct mu_kv_peer *peer = &s->from.peers[w];
 		uint32_t note;
 
 		while (peer->shm.pipe && mu_kv_shm_next_note(&peer->shm, &note)) {
@@ -271,17 +272,18 @@ out:
 static enum mu_status stop(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
-	size_t n_all = s->n_inboxes * s->n_parts;
+	size_t n_all = s->from.n_inboxes * s->held.n_parts;
 
 	for (size_t i = 0; i < n_all; i++)
-		if (!mu_request_is_complete(s->pushes[i])) /* shards: not all have started */
-			MU_MPI(MPI_Cancel(&s->pushes[i]));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_all), s->pushes,
+		if (!mu_request_is_complete(
+			    s->requests.pushes[i])) /* shards: not all have started */
+			MU_MPI(MPI_Cancel(&s->requests.pushes[i]));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_all), s->requests.pushes,
 			     "receives to be cancelled"));
-	for (size_t w = 0; w < s->n_workers; w++)
-		MU_TRY(mu_kv_server_answer(s, w, s->kv->lr));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(mu_kv_server_requests(s)), s->answers,
-			     "the workers to receive the last answers"));
+	for (size_t w = 0; w < s->from.n_workers; w++)
+		MU_TRY(mu_kv_server_answer(s, w, s->kv->rates.lr));
+	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(mu_kv_server_requests(s)),
+			     s->requests.answers, "the workers to receive the last answers"));
 out:
 	return st;
 }
@@ -293,7 +295,7 @@ enum mu_status mu_kv_server_start(struct mu_kv_server *s)
 	if (!s->started && s->shards.taken)
 		MU_TRY(mu_kv_server_shards_start(s));
 	else if (!s->started)
-		MU_MPI(MPI_Startall(mu_count(mu_kv_server_requests(s)), s->orders));
+		MU_MPI(MPI_Startall(mu_count(mu_kv_server_requests(s)), s->requests.orders));
 	s->started = true;
 out:
 	return st;
@@ -314,11 +316,11 @@ enum mu_status mu_kv_server_poll(struct mu_kv_server *s, int *n)
 			MU_TRY(handle_messages(s, &n_messages));
 			MU_TRY(handle_notes(s, n));
 			*n += n_messages;
-		} while (s->look && n_messages > 0);
+		} while (s->round.look && n_messages > 0);
 		if (s->policy->next)
 			MU_TRY(s->policy->next(s, &more));
 	} while (more);
-	if (s->n_finished == s->n_workers) {
+	if (s->n_finished == s->from.n_workers) {
 		MU_TRY(stop(s));
 		s->stopped = true;
 	}
@@ -329,13 +331,13 @@ out:
 enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_server *s = kv->server;
+	struct mu_kv_server *s = kv->ends.server;
 	struct mu_waiter waiter;
 	int n = 0;
 
 	MU_TRY(mu_kv_server_start(s));
 	mu_waiter_init(&waiter, kv->topology);
-	waiter.only_woken = s->n_remote == 0;
+	waiter.only_woken = s->from.n_remote == 0;
 	while (!s->stopped) {
 		MU_TRY(mu_kv_server_poll(s, &n));
 		if (n > 0) {
@@ -358,14 +360,15 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	struct mu_kv_server *s = NULL;
 
 	MU_TRY(MU_ALLOC(s, 1, "server end of the store"));
-	kv->server = s;
+	kv->ends.server = s;
 	s->kv = kv;
 	s->policy = policy;
-	s->flat = kv->pull_coder.codec ? NULL
-				       : kv->results; /* workers then have weights of their own */
+	s->held.flat = kv->pull_coder.codec
+			       ? NULL
+			       : kv->arrays.results; /* workers then have weights of their own */
 	s->index = kv->topology->index;
-	s->n_workers = (size_t)kv->topology->num_workers;
-	s->self = kv->kind.hosted ? (size_t)s->index : s->n_workers;
+	s->from.n_workers = (size_t)kv->topology->num_workers;
+	s->self = kv->kind.hosted ? (size_t)s->index : s->from.n_workers;
 	MU_TRY(mu_kv_server_parts_open(s, config));
 out:
 	return st;

@@ -59,8 +59,8 @@ static struct segment lay_out(const struct mu_kv *kv, int w)
 	struct segment s = {0};
 
 	if (kv->own_weights || w == first_worker(kv))
-		s.gradients = round_up(kv->plan.n * sizeof(float));
-	s.pipes = s.gradients + round_up(kv->n_gradients * sizeof(float));
+		s.gradients = round_up(kv->model.plan.n * sizeof(float));
+	s.pipes = s.gradients + round_up(kv->model.n_gradients * sizeof(float));
 	return s;
 }
 
@@ -68,8 +68,8 @@ static size_t count_parts(const struct mu_kv *kv, int s)
 {
 	size_t n = 0;
 
-	for (size_t p = 0; p < kv->plan.n_parts; p++)
-		n += kv->plan.parts[p].server == s;
+	for (size_t p = 0; p < kv->model.plan.n_parts; p++)
+		n += kv->model.plan.parts[p].server == s;
 	return n;
 }
 
@@ -86,14 +86,14 @@ static size_t pipe_bytes(size_t n_parts)
 
 static size_t counter_bytes(const struct mu_kv *kv)
 {
-	return align(kv->plan.n_buckets * sizeof(uint64_t));
+	return align(kv->model.plan.n_buckets * sizeof(uint64_t));
 }
 
 /* Do they share memory, on different ranks? */
 static bool has_pipe(const struct mu_kv *kv, int w, int s)
 {
-	return slot_of(kv, kv->server_ranks[s]) >= 0 &&
-	       kv->server_ranks[s] != kv->topology->worker_ranks[w];
+	return slot_of(kv, kv->ends.server_ranks[s]) >= 0 &&
+	       kv->ends.server_ranks[s] != kv->topology->worker_ranks[w];
 }
 
 /* Bytes of worker w's pipes to the server ends before this one. */
@@ -108,7 +108,7 @@ static size_t pipes_before(const struct mu_kv *kv, int w, int end)
 
 static char *memory_of(const struct mu_kv *kv, int w)
 {
-	return mu_window_of(kv->window, slot_of(kv, kv->topology->worker_ranks[w]));
+	return mu_window_of(kv->arrays.window, slot_of(kv, kv->topology->worker_ranks[w]));
 }
 
 static float *results_of(const struct mu_kv *kv, int w)
@@ -130,7 +130,7 @@ static enum mu_status add_array(struct mu_kv *kv, float **out, size_t n, const c
 	enum mu_status st = MU_OK;
 
 	MU_TRY(MU_ALLOC(*out, n, what));
-	kv->owned[kv->n_owned++] = *out;
+	kv->arrays.owned[kv->arrays.n_owned++] = *out;
 out:
 	return st;
 }
@@ -140,13 +140,14 @@ static enum mu_status add_missing_arrays(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	if (!kv->gradients)
-		MU_TRY(add_array(kv, &kv->gradients, kv->n_gradients, "gradients"));
-	if (!kv->results)
-		MU_TRY(add_array(kv, &kv->results, kv->plan.n, "weights, or sums of gradients"));
-	kv->weights = kv->results;
-	if (kv->kind.workers_update && !kv->kind.on_gpus && !kv->replaces)
-		MU_TRY(add_array(kv, &kv->weights, kv->plan.n, "weights"));
+	if (!kv->arrays.gradients)
+		MU_TRY(add_array(kv, &kv->arrays.gradients, kv->model.n_gradients, "gradients"));
+	if (!kv->arrays.results)
+		MU_TRY(add_array(kv, &kv->arrays.results, kv->model.plan.n,
+				 "weights, or sums of gradients"));
+	kv->arrays.weights = kv->arrays.results;
+	if (kv->kind.workers_update && !kv->kind.on_gpus && !kv->rules.replaces)
+		MU_TRY(add_array(kv, &kv->arrays.weights, kv->model.plan.n, "weights"));
 out:
 	return st;
 }
@@ -192,17 +193,17 @@ static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 	if (!mu_kv_shares_memory(kv, node) || first < 0 || t->node_size == 1)
 		goto out;
 	if (worker)
-		nbytes = lay_out(kv, t->index).pipes + pipes_before(kv, t->index, kv->n_servers) +
-			 3 * counter_bytes(kv);
-	MU_TRY(mu_window_open(&kv->window, t, nbytes));
-	if (!kv->window) {
+		nbytes = lay_out(kv, t->index).pipes +
+			 pipes_before(kv, t->index, kv->ends.n_servers) + 3 * counter_bytes(kv);
+	MU_TRY(mu_window_open(&kv->arrays.window, t, nbytes));
+	if (!kv->arrays.window) {
 		MU_TRY(report_no_room(kv, node, lay_out(kv, first).pipes));
 		goto out;
 	}
 	if (worker)
-		kv->gradients = gradients_of(kv, t->index);
+		kv->arrays.gradients = gradients_of(kv, t->index);
 	if (worker || !kv->own_weights)
-		kv->results = results_of(kv, worker ? t->index : first);
+		kv->arrays.results = results_of(kv, worker ? t->index : first);
 out:
 	return st;
 }
@@ -220,9 +221,9 @@ out:
 
 void mu_kv_arrays_close(struct mu_kv *kv)
 {
-	mu_window_close(kv->window);
-	for (size_t i = 0; i < kv->n_owned; i++)
-		mu_free(kv->owned[i]);
+	mu_window_close(kv->arrays.window);
+	for (size_t i = 0; i < kv->arrays.n_owned; i++)
+		mu_free(kv->arrays.owned[i]);
 }
 
 void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
@@ -231,7 +232,7 @@ void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
 	char *at;
 
 	*shm = (struct mu_kv_shm){.pipe = NULL};
-	if (!kv->window || slot_of(kv, here) < 0 || !has_pipe(kv, w, s))
+	if (!kv->arrays.window || slot_of(kv, here) < 0 || !has_pipe(kv, w, s))
 		return;
 	shm->n_parts = count_parts(kv, s);
 	shm->gradients = gradients_of(kv, w);
@@ -248,7 +249,8 @@ void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
 
 void mu_kv_shm_neighbour(const struct mu_kv *kv, int w, struct mu_kv_neighbour *n)
 {
-	char *at = memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, kv->n_servers);
+	char *at =
+		memory_of(kv, w) + lay_out(kv, w).pipes + pipes_before(kv, w, kv->ends.n_servers);
 
 	n->gradients = gradients_of(kv, w);
 	n->pushed = (void *)at;

@@ -50,7 +50,7 @@ struct mu_kv_shm {
 bool mu_kv_shares_memory(const struct mu_kv *kv, enum mu_kv_node node);
 /*
  * Allocates the flat arrays of this rank: in the node's shared memory if there is room. On a server
- * kv->results is the array that the workers of its node share, or NULL. Collective over
+ * kv->arrays.results is the array that the workers of its node share, or NULL. Collective over
  * topology->node.
  */
 enum mu_status mu_kv_arrays_open(struct mu_kv *kv, enum mu_kv_node node);

@@ -17,15 +17,15 @@
 /* Must worker w's step wait for worker v? */
 static bool waits_for(const struct mu_kv_server *s, size_t w, size_t v)
 {
-	const struct mu_kv_peer *other = &s->peers[v];
+	const struct mu_kv_peer *other = &s->from.peers[v];
 
-	return v != w && !other->finished && other->pushed < s->peers[w].step &&
-	       s->peers[w].step - other->pushed > s->kv->max_staleness;
+	return v != w && !other->finished && other->pushed < s->from.peers[w].step &&
+	       s->from.peers[w].step - other->pushed > s->kv->rules.max_staleness;
 }
 
 bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w)
 {
-	for (size_t v = 0; s->kv->bounded && s->notice == 0 && v < s->n_workers; v++)
+	for (size_t v = 0; s->kv->rules.bounded && s->notice == 0 && v < s->from.n_workers; v++)
 		if (waits_for(s, w, v))
 			return true;
 	return false;
@@ -33,15 +33,15 @@ bool mu_kv_staleness_is_ahead(const struct mu_kv_server *s, size_t w)
 
 bool mu_kv_staleness_delays_others(const struct mu_kv_server *s, size_t w)
 {
-	for (size_t v = 0; s->kv->bounded && v < s->n_workers; v++)
-		if (s->peers[v].waiting && waits_for(s, v, w))
+	for (size_t v = 0; s->kv->rules.bounded && v < s->from.n_workers; v++)
+		if (s->from.peers[v].waiting && waits_for(s, v, w))
 			return true;
 	return false;
 }
 
 void mu_kv_staleness_count(struct mu_kv_server *s, size_t w)
 {
-	double stale = s->stale.pushes - s->peers[w].seen, most = MU_KV_STALENESS_BINS - 1;
+	double stale = s->stale.pushes - s->from.peers[w].seen, most = MU_KV_STALENESS_BINS - 1;
 
 	s->stale.sum += stale;
 	s->stale.counts[(size_t)(stale < most ? stale : most)]++;
@@ -55,7 +55,7 @@ void mu_kv_staleness_gather(struct mu_kv *kv, const struct wire_answer *answers)
 	double sum = 0;
 
 	*total = (struct mu_kv_staleness){0};
-	for (int i = 0; i < kv->n_servers; i++) {
+	for (int i = 0; i < kv->ends.n_servers; i++) {
 		const struct wire_staleness *stale = &answers[i].stale;
 
 		total->pushes += stale->pushes;

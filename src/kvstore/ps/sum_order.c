@@ -90,7 +90,7 @@ const float *mu_kv_sum_block(struct mu_kv_server *s, size_t p, size_t from, size
 
 static bool is_inbox(const struct mu_kv_server *s, size_t p, const float *out)
 {
-	for (size_t w = 0; w < s->n_workers; w++)
+	for (size_t w = 0; w < s->from.n_workers; w++)
 		if (mu_kv_inbox(s, p, w) == out)
 			return true;
 	return false;
@@ -98,8 +98,8 @@ static bool is_inbox(const struct mu_kv_server *s, size_t p, const float *out)
 
 void mu_kv_sum_part(struct mu_kv_server *s, size_t p, float *out)
 {
-	const size_t n_part = s->parts[p].n;
-	const bool streams = s->kv->plan.n >= STREAM_MIN;
+	const size_t n_part = s->held.parts[p].n;
+	const bool streams = s->kv->model.plan.n >= STREAM_MIN;
 	const bool direct = !streams && !is_inbox(s, p, out);
 
 	for (size_t from = 0; from < n_part; from += MU_KV_BLOCK) {

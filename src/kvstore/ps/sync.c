@@ -15,20 +15,21 @@
 /* Block by block: the update reads a block's sum from the cache. */
 static void sum_and_update(struct mu_kv_server *s, size_t p)
 {
-	const struct mu_kv_part *part = &s->parts[p];
+	const struct mu_kv_part *part = &s->held.parts[p];
 	float *held = mu_kv_held(s, p);
 
-	if (s->round_count <= 0)
+	if (s->round.count <= 0)
 		return;
 	mu_clock_mark((int)p);
 	mu_clock_start(MU_CLOCK_UPDATE);
-	mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
-	if (s->kv->replaces)
+	mu_optim_begin(s->held.optim, p, s->round.lr, s->round.count);
+	if (s->kv->rules.replaces)
 		mu_kv_sum_part(s, p, held);
-	for (size_t from = 0; !s->kv->replaces && from < part->n; from += MU_KV_BLOCK) {
+	for (size_t from = 0; !s->kv->rules.replaces && from < part->n; from += MU_KV_BLOCK) {
 		size_t n = part->n - from < MU_KV_BLOCK ? part->n - from : MU_KV_BLOCK;
 
-		mu_optim_block(s->optim, p, from, n, held + from, mu_kv_sum_block(s, p, from, n));
+		mu_optim_block(s->held.optim, p, from, n, held + from,
+			       mu_kv_sum_block(s, p, from, n));
 	}
 	mu_clock_stop(MU_CLOCK_UPDATE);
 }
@@ -38,7 +39,7 @@ static enum mu_status take(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t i = 0; i < s->n_sources; i++)
+	for (size_t i = 0; i < s->from.n; i++)
 		MU_TRY(mu_kv_server_receive_next(s, p, mu_kv_source(s, p, i)));
 	if (s->shards.taken)
 		MU_TRY(mu_kv_server_shards_taken(s, p));
@@ -53,10 +54,10 @@ static enum mu_status answer_part(struct mu_kv_server *s, size_t p)
 
 	if (!s->shards.sums)
 		MU_TRY(take(s, p));
-	s->updates[p]++;
+	s->held.updates[p]++;
 	if (s->kv->pull_coder.codec)
-		mu_kv_coded_answer(s, p, s->n_workers);
-	for (size_t i = 0; i < s->n_sources; i++)
+		mu_kv_coded_answer(s, p, s->from.n_workers);
+	for (size_t i = 0; i < s->from.n; i++)
 		MU_TRY(mu_kv_server_send_part(s, p, mu_kv_source(s, p, i)));
 out:
 	return st;
@@ -66,7 +67,7 @@ static enum mu_status wait_sent(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t f = 0; f < s->n_inboxes; f++)
+	for (size_t f = 0; f < s->from.n_inboxes; f++)
 		MU_TRY(mu_kv_server_wait_sent(s, p, mu_kv_source(s, p, f)));
 out:
 	return st;
@@ -76,7 +77,7 @@ out:
 static float *sum_of(const struct mu_kv_server *s, size_t p)
 {
 	if (s->shards.sums)
-		return s->shards.sums + s->parts[p].local;
+		return s->shards.sums + s->held.parts[p].local;
 	return mu_kv_inbox(s, p, s->sum.workers[0]);
 }
 
@@ -93,15 +94,16 @@ static enum mu_status measure_and_update(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
-	if (s->round_count <= 0)
+	if (s->round.count <= 0)
 		goto out;
 	mu_clock_mark(-1);
 	mu_clock_start(MU_CLOCK_UPDATE);
-	for (size_t p = 0; p < s->n_parts; p++)
-		mu_optim_begin(s->optim, p, s->round_lr, s->round_count);
-	st = mu_kv_norms_measure(&s->norms, s->optim, find, s);
-	for (size_t p = 0; st == MU_OK && p < s->n_parts; p++)
-		mu_optim_block(s->optim, p, 0, s->parts[p].n, mu_kv_held(s, p), sum_of(s, p));
+	for (size_t p = 0; p < s->held.n_parts; p++)
+		mu_optim_begin(s->held.optim, p, s->round.lr, s->round.count);
+	st = mu_kv_norms_measure(&s->held.norms, s->held.optim, find, s);
+	for (size_t p = 0; st == MU_OK && p < s->held.n_parts; p++)
+		mu_optim_block(s->held.optim, p, 0, s->held.parts[p].n, mu_kv_held(s, p),
+			       sum_of(s, p));
 	mu_clock_stop(MU_CLOCK_UPDATE);
 	MU_TRY(st);
 out:
@@ -112,10 +114,10 @@ static enum mu_status update_whole(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t p = 0; p < s->n_parts; p++)
+	for (size_t p = 0; p < s->held.n_parts; p++)
 		MU_TRY(wait_sent(s, p));
 	MU_TRY(measure_and_update(s));
-	for (size_t p = s->n_parts; p-- > 0;) /* the first keys are needed first */
+	for (size_t p = s->held.n_parts; p-- > 0;) /* the first keys are needed first */
 		MU_TRY(answer_part(s, p));
 out:
 	return st;
@@ -128,38 +130,38 @@ out:
  */
 static enum mu_status finish_round(struct mu_kv_server *s)
 {
-	if (!s->whole_due)
+	if (!s->round.whole_due)
 		return MU_OK;
-	s->whole_due = false;
+	s->round.whole_due = false;
 	return update_whole(s);
 }
 
 /* The last part of the round is summed. */
 static enum mu_status whole_due(struct mu_kv_server *s)
 {
-	s->whole_due = true;
-	return s->self < s->n_workers ? MU_OK : finish_round(s);
+	s->round.whole_due = true;
+	return s->self < s->from.n_workers ? MU_OK : finish_round(s);
 }
 
 static enum mu_status update_if_complete(struct mu_kv_server *s, size_t p)
 {
 	enum mu_status st = MU_OK;
 
-	if (s->round_left == 0 || s->n_arrived[p] < s->n_sources)
+	if (s->round.left == 0 || s->arrivals.n_arrived[p] < s->from.n)
 		goto out;
-	s->round_left--;
-	if (s->optim && s->kv->whole_steps) {
+	s->round.left--;
+	if (s->held.optim && s->kv->rules.whole_steps) {
 		mu_kv_sum_part(s, p, sum_of(s, p));
 		if (s->shards.sums)
 			MU_TRY(take(s, p));
-		if (s->round_left == 0)
+		if (s->round.left == 0)
 			MU_TRY(whole_due(s));
 		goto out;
 	}
 	MU_TRY(wait_sent(s, p));
-	if (s->optim)
+	if (s->held.optim)
 		sum_and_update(s, p);
-	else if (!s->kv->replaces || s->round_count > 0)
+	else if (!s->kv->rules.replaces || s->round.count > 0)
 		mu_kv_sum_part(s, p, mu_kv_held(s, p));
 	MU_TRY(answer_part(s, p));
 out:
@@ -169,9 +171,9 @@ out:
 /* With priority the part waits until all arrived messages are handled. */
 static enum mu_status complete_part(struct mu_kv_server *s, size_t p)
 {
-	if (!s->kv->priority || s->kv->whole_steps)
+	if (!s->kv->rules.priority || s->kv->rules.whole_steps)
 		return update_if_complete(s, p);
-	s->look = true;
+	s->round.look = true;
 	return MU_OK;
 }
 
@@ -179,11 +181,11 @@ static enum mu_status complete_part(struct mu_kv_server *s, size_t p)
 static enum mu_status update_next(struct mu_kv_server *s, bool *more)
 {
 	enum mu_status st = MU_OK;
-	const size_t left = s->round_left;
+	const size_t left = s->round.left;
 
-	for (size_t p = s->look ? s->n_parts : 0; p-- > 0 && s->round_left == left;)
+	for (size_t p = s->round.look ? s->held.n_parts : 0; p-- > 0 && s->round.left == left;)
 		MU_TRY(update_if_complete(s, p));
-	*more = s->look = s->round_left < left;
+	*more = s->round.look = s->round.left < left;
 out:
 	return st;
 }
@@ -192,23 +194,23 @@ static enum mu_status open_round(struct mu_kv_server *s)
 {
 	enum mu_status st = MU_OK;
 
-	s->n_waiting = 0;
-	s->round_count = 0;
-	for (size_t w = 0; w < s->n_workers; w++) {
-		s->peers[w].waiting = false;
-		s->round_count += s->peers[w].count;
+	s->round.n_waiting = 0;
+	s->round.count = 0;
+	for (size_t w = 0; w < s->from.n_workers; w++) {
+		s->from.peers[w].waiting = false;
+		s->round.count += s->from.peers[w].count;
 	}
-	s->round_lr = mu_kv_next_lr(s->kv, s->round_count);
-	s->kv->progress += s->round_count;
-	s->round_left = s->n_parts;
+	s->round.lr = mu_kv_next_lr(s->kv, s->round.count);
+	s->kv->rates.progress += s->round.count;
+	s->round.left = s->held.n_parts;
 	MU_TRY(mu_kv_server_notice(s, mu_kv_current_notice(s->kv)));
 	s->answer_notice = s->notice;
-	for (size_t w = 0; w < s->n_workers; w++)
-		MU_TRY(mu_kv_server_answer(s, w, s->round_lr));
-	for (size_t p = 0; p < s->n_parts; p++)
+	for (size_t w = 0; w < s->from.n_workers; w++)
+		MU_TRY(mu_kv_server_answer(s, w, s->round.lr));
+	for (size_t p = 0; p < s->held.n_parts; p++)
 		MU_TRY(complete_part(s, p));
-	if (s->optim && s->kv->whole_steps &&
-	    s->n_parts == 0) /* the other servers wait for its sums */
+	if (s->held.optim && s->kv->rules.whole_steps &&
+	    s->held.n_parts == 0) /* the other servers wait for its sums */
 		MU_TRY(whole_due(s));
 out:
 	return st;
@@ -222,9 +224,9 @@ static enum mu_status step(struct mu_kv_server *s, size_t w)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"worker %zu begins step %llu, and another has finished: every worker of "
 			"dist_sync must take the same number of steps",
-			w, (unsigned long long)s->peers[w].step);
-	s->peers[w].waiting = true;
-	if (++s->n_waiting == s->n_workers)
+			w, (unsigned long long)s->from.peers[w].step);
+	s->from.peers[w].waiting = true;
+	if (++s->round.n_waiting == s->from.n_workers)
 		MU_TRY(open_round(s));
 out:
 	return st;
@@ -250,7 +252,7 @@ static enum mu_status finish(struct mu_kv_server *s, size_t w)
 {
 	enum mu_status st = MU_OK;
 
-	if (s->n_waiting > 0)
+	if (s->round.n_waiting > 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"worker %zu has finished, and others have begun another step: every "
 			"worker of dist_sync must take the same number of steps",

@@ -10,36 +10,37 @@
 
 static void wake_servers(const struct mu_kv *kv)
 {
-	for (int s = 0; s < kv->n_servers; s++)
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_wake(kv->topology, kv->server_ranks[s]);
+			mu_wake(kv->topology, kv->ends.server_ranks[s]);
 }
 
 static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 
-	w->order = (struct wire_order){.kind = kind, .step = kv->step, .count = kv->count};
+	w->order =
+		(struct wire_order){.kind = kind, .step = kv->step.number, .count = kv->step.count};
 	w->order.notice = mu_kv_current_notice(kv);
-	w->order.rate = kv->replica ? 1 : kv->rate; /* of averages: 1 */
-	if (kv->states) {
-		w->order.from = kv->states->from;
-		w->order.to = kv->states->to;
+	w->order.rate = kv->ends.replica ? 1 : kv->rates.factor; /* of averages: 1 */
+	if (kv->saved.states) {
+		w->order.from = kv->saved.states->from;
+		w->order.to = kv->saved.states->to;
 	}
 	w->asked = true;
 	MU_MPI(MPI_Startall(mu_count(w->n_remote), w->answers));
 	MU_MPI(MPI_Startall(mu_count(w->n_remote), w->orders));
 	w->rounds += kind == WIRE_STEP || kind == WIRE_PULL;
-	for (int s = 0; s < kv->n_servers; s++)
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (w->shm[s].pipe)
 			mu_kv_shm_send_order(&w->shm[s], &w->order);
 	if (mu_traffic_messages(&kv->traffic))
 		mu_kv_log_order(kv, kind);
 	if (kind != WIRE_STEP) /* gradients follow and wake them */
 		wake_servers(kv);
-	if (kv->server)
-		MU_TRY(mu_kv_server_order(kv->server, &w->order));
+	if (kv->ends.server)
+		MU_TRY(mu_kv_server_order(kv->ends.server, &w->order));
 out:
 	return st;
 }
@@ -51,7 +52,7 @@ out:
 static enum mu_status wait_answers(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	const struct mu_kv_wait wait = {
 		.n = w->n_remote,
 		.requests = w->answers,
@@ -62,19 +63,20 @@ static enum mu_status wait_answers(struct mu_kv *kv)
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
 	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_remote), w->orders,
 			     "the servers to receive an order"));
-	for (int s = 0; s < kv->n_servers; s++)
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (w->shm[s].pipe)
 			w->received[s] = w->shm[s].pipe->answer;
-	if (kv->server)
-		w->received[kv->server->index] = kv->server->peers[kv->server->self].answer;
+	if (kv->ends.server)
+		w->received[kv->ends.server->index] =
+			kv->ends.server->from.peers[kv->ends.server->self].answer;
 	if (mu_traffic_messages(&kv->traffic))
 		mu_kv_log_answers(kv);
 	w->asked = false;
-	kv->progress = w->received[0].progress;
-	kv->lr = w->received[0].lr;
-	for (int s = 0; s < kv->n_servers; s++)
-		if (w->received[s].notice > kv->notice)
-			kv->notice = w->received[s].notice;
+	kv->rates.progress = w->received[0].progress;
+	kv->rates.lr = w->received[0].lr;
+	for (int s = 0; s < kv->ends.n_servers; s++)
+		if (w->received[s].notice > kv->notices.received)
+			kv->notices.received = w->received[s].notice;
 out:
 	return st;
 }
@@ -83,9 +85,9 @@ enum mu_status mu_kv_worker_answers(struct mu_kv *kv, double *count)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->worker->asked)
+	if (kv->ends.worker->asked)
 		MU_TRY(wait_answers(kv));
-	*count = kv->worker->received[0].count;
+	*count = kv->ends.worker->received[0].count;
 out:
 	return st;
 }
@@ -118,18 +120,18 @@ out:
  */
 static void wake_for_parts(const struct mu_kv *kv)
 {
-	for (int s = 0; s < kv->n_servers; s++)
+	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s) &&
-		    (!kv->kind.synchronous || mu_kv_shm_is_last(&kv->worker->shm[s])))
-			mu_wake(kv->topology, kv->server_ranks[s]);
+		    (!kv->kind.synchronous || mu_kv_shm_is_last(&kv->ends.worker->shm[s])))
+			mu_wake(kv->topology, kv->ends.server_ranks[s]);
 }
 
 /* Parts for the server ends of this node. This rank's own end is last: it may start to update. */
 static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_kv_worker *w = kv->worker;
-	const struct mu_kv_part *parts = kv->plan.parts;
+	const struct mu_kv_worker *w = kv->ends.worker;
+	const struct mu_kv_part *parts = kv->model.plan.parts;
 	const size_t end = b->first_part + b->n_parts;
 
 	for (size_t p = b->first_part; p < end; p++)
@@ -138,7 +140,7 @@ static enum mu_status push_here(struct mu_kv *kv, const struct mu_kv_bucket *b)
 	wake_for_parts(kv);
 	for (size_t p = b->first_part; p < end; p++)
 		if (w->routes[p].kind == MU_KV_ROUTE_OWN)
-			MU_TRY(mu_kv_server_part(kv->server, parts[p].number));
+			MU_TRY(mu_kv_server_part(kv->ends.server, parts[p].number));
 out:
 	return st;
 }
@@ -147,7 +149,7 @@ out:
 static enum mu_status send_parts(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	size_t first = w->first[bucket], n = w->first_sum[bucket] - first;
 
 	/* The weights are not read again in this step: their receives may start. */
@@ -162,7 +164,7 @@ out:
 enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 
 	if (mu_kv_log_wants_buckets(kv))
 		mu_kv_log_bucket(kv, bucket, MU_TRAFFIC_OUT);
@@ -171,7 +173,7 @@ enum mu_status mu_kv_worker_push(struct mu_kv *kv, size_t bucket)
 	MU_TRY(send_parts(kv, bucket));
 	if (w->leader.n > 0)
 		MU_TRY(mu_kv_leader_push(kv, bucket));
-	MU_TRY(push_here(kv, &kv->plan.buckets[bucket]));
+	MU_TRY(push_here(kv, &kv->model.plan.buckets[bucket]));
 out:
 	return st;
 }
@@ -179,17 +181,17 @@ out:
 enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	size_t first = w->first[bucket], n = w->first[bucket + 1] - first;
 	const struct mu_kv_wait wait = {
 		.n = n,
 		.requests = w->pulls + first,
 		.bucket = bucket,
 		.n_buckets = 1,
-		.what = kv->plan.buckets[bucket].what,
+		.what = kv->model.plan.buckets[bucket].what,
 	};
 
-	if (kv->buckets_left >
+	if (kv->step.buckets_left >
 	    0) /* if workers push keys in different orders none may be the last */
 		wake_servers(kv);
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
@@ -204,14 +206,14 @@ out:
 
 enum mu_status mu_kv_worker_taken(struct mu_kv *kv, size_t bucket)
 {
-	const struct mu_kv_worker *w = kv->worker;
+	const struct mu_kv_worker *w = kv->ends.worker;
 	const struct mu_kv_wait wait = {
 		.n = w->first[bucket + 1] - w->first[bucket],
 		.requests = w->pushes + w->first[bucket],
 		.for_gradients = true,
 		.bucket = bucket,
 		.n_buckets = 1,
-		.what = kv->plan.buckets[bucket].what,
+		.what = kv->model.plan.buckets[bucket].what,
 	};
 
 	return mu_kv_worker_wait(kv, &wait);
@@ -227,20 +229,20 @@ enum mu_status mu_kv_worker_step_end(struct mu_kv *kv)
 enum mu_status mu_kv_worker_fetch(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	const struct mu_kv_wait wait = {
 		.n = w->n_parts,
 		.requests = w->pulls,
-		.n_buckets = kv->plan.n_buckets,
+		.n_buckets = kv->model.plan.n_buckets,
 		.what = "the weights from the servers",
 	};
 
 	MU_MPI(MPI_Startall(mu_count(w->n_parts), w->pulls));
 	MU_TRY(send_orders(kv, WIRE_PULL));
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
-	for (size_t b = 0; kv->pull_coder.codec && b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; kv->pull_coder.codec && b < kv->model.plan.n_buckets; b++)
 		mu_kv_coded_pulled(kv, b);
-	for (size_t b = 0; mu_traffic_messages(&kv->traffic) && b < kv->plan.n_buckets; b++)
+	for (size_t b = 0; mu_traffic_messages(&kv->traffic) && b < kv->model.plan.n_buckets; b++)
 		mu_kv_log_bucket(kv, b, MU_TRAFFIC_IN);
 	MU_TRY(wait_answers(kv));
 out:
@@ -285,7 +287,7 @@ static enum mu_status send_weights(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	MPI_Request *requests = NULL;
-	const struct mu_kv_plan *plan = &kv->plan;
+	const struct mu_kv_plan *plan = &kv->model.plan;
 	size_t n = 0;
 
 	MU_TRY(mu_requests_new(&requests, plan->n_parts));
@@ -295,8 +297,8 @@ static enum mu_status send_weights(struct mu_kv *kv)
 
 		if (!mu_kv_sends_to(kv, part->server))
 			continue;
-		MU_MPI(MPI_Isend(kv->weights + part->at, mu_count(part->n), MPI_FLOAT,
-				 kv->server_ranks[part->server], WIRE_TAG_WEIGHTS, kv->comm,
+		MU_MPI(MPI_Isend(kv->arrays.weights + part->at, mu_count(part->n), MPI_FLOAT,
+				 kv->ends.server_ranks[part->server], WIRE_TAG_WEIGHTS, kv->comm,
 				 &requests[n++]));
 		if (mu_traffic_messages(&kv->traffic))
 			mu_kv_log_first(kv, part, MU_TRAFFIC_OUT);
@@ -317,15 +319,16 @@ static enum mu_status broadcast_weights(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_topology *t = kv->topology;
-	const bool shared = kv->window && kv->results == kv->weights && !kv->own_weights;
-	float *unused = NULL, *to = kv->weights;
+	const bool shared =
+		kv->arrays.window && kv->arrays.results == kv->arrays.weights && !kv->own_weights;
+	float *unused = NULL, *to = kv->arrays.weights;
 
 	if (shared && t->num_nodes > 1 && t->node_worker > 0) {
-		MU_TRY(MU_ALLOC(unused, kv->plan.n, "weights that are not used"));
+		MU_TRY(MU_ALLOC(unused, kv->model.plan.n, "weights that are not used"));
 		to = unused;
 	}
 	if (!shared || t->num_nodes > 1)
-		MU_TRY(mu_bcast(to, kv->plan.n * sizeof *to, 0, t->peers));
+		MU_TRY(mu_bcast(to, kv->model.plan.n * sizeof *to, 0, t->peers));
 	MU_TRY(mu_barrier(t->peers));
 out:
 	mu_free(unused);
@@ -338,13 +341,13 @@ enum mu_status mu_kv_worker_init(struct mu_kv *kv)
 
 	/* The servers have the weights before any worker continues; hosted ends use the
 	 * worker's. */
-	if (kv->server)
-		MU_TRY(mu_kv_server_start(kv->server));
+	if (kv->ends.server)
+		MU_TRY(mu_kv_server_start(kv->ends.server));
 	else if (kv->topology->index == 0)
 		MU_TRY(send_weights(kv));
 	MU_TRY(broadcast_weights(kv));
-	if (kv->server && kv->server->coded.sent)
-		mu_kv_server_set_weights(kv->server, kv->weights);
+	if (kv->ends.server && kv->ends.server->coded.sent)
+		mu_kv_server_set_weights(kv->ends.server, kv->arrays.weights);
 out:
 	return st;
 }
@@ -355,7 +358,7 @@ enum mu_status mu_kv_worker_finish(struct mu_kv *kv)
 
 	MU_TRY(send_orders(kv, WIRE_FINISH));
 	MU_TRY(wait_answers(kv));
-	mu_kv_staleness_gather(kv, kv->worker->received);
+	mu_kv_staleness_gather(kv, kv->ends.worker->received);
 out:
 	return st;
 }
@@ -369,11 +372,11 @@ static enum mu_status check_tags(const struct mu_kv *kv)
 	int found = 0;
 
 	MU_MPI(MPI_Comm_get_attr(kv->comm, MPI_TAG_UB, &highest, &found));
-	if (found && kv->plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
+	if (found && kv->model.plan.n_parts > (size_t)*highest - WIRE_TAG_PART)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"the model makes %zu messages a step, and this MPI has %d tags: larger "
 			"buckets or messages are needed",
-			kv->plan.n_parts, *highest - WIRE_TAG_PART);
+			kv->model.plan.n_parts, *highest - WIRE_TAG_PART);
 out:
 	return st;
 }
@@ -383,11 +386,12 @@ static enum mu_status find_others(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	const int n_workers = kv->topology->num_workers;
-	struct mu_kv_worker *w = kv->worker;
+	struct mu_kv_worker *w = kv->ends.worker;
 	struct mu_kv_shm other;
 
-	MU_TRY(MU_ALLOC(w->pipes, (size_t)kv->n_servers * (size_t)n_workers, "pipes of a node"));
-	for (int s = 0; s < kv->n_servers; s++) {
+	MU_TRY(MU_ALLOC(w->pipes, (size_t)kv->ends.n_servers * (size_t)n_workers,
+			"pipes of a node"));
+	for (int s = 0; s < kv->ends.n_servers; s++) {
 		w->shm[s].others = w->pipes + s * n_workers;
 		for (int v = 0; v < n_workers; v++) {
 			mu_kv_shm_find(kv, v, s, &other);
@@ -404,8 +408,8 @@ static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker 
 	enum mu_status st = MU_OK;
 	size_t i = 0;
 
-	for (int s = 0; s < kv->n_servers; s++) {
-		int rank = kv->server_ranks[s];
+	for (int s = 0; s < kv->ends.n_servers; s++) {
+		int rank = kv->ends.server_ranks[s];
 
 		if (!mu_kv_sends_to(kv, s))
 			continue;
@@ -426,22 +430,22 @@ static enum mu_status open_worker(struct mu_kv *kv)
 
 	MU_TRY(check_tags(kv));
 	MU_TRY(MU_ALLOC(w, 1, "worker end of the store"));
-	kv->worker = w;
-	MU_TRY(MU_ALLOC(w->shm, (size_t)kv->n_servers, "servers of this node"));
-	for (int s = 0; s < kv->n_servers; s++) {
+	kv->ends.worker = w;
+	MU_TRY(MU_ALLOC(w->shm, (size_t)kv->ends.n_servers, "servers of this node"));
+	for (int s = 0; s < kv->ends.n_servers; s++) {
 		mu_kv_shm_find(kv, kv->topology->index, s, &w->shm[s]);
 		w->n_remote += mu_kv_sends_to(kv, s);
 	}
 	MU_TRY(find_others(kv));
 	MU_TRY(mu_kv_routes_open(kv));
 	MU_TRY(mu_kv_leader_open(kv));
-	MU_TRY(MU_ALLOC(w->first, kv->plan.n_buckets + 1, "messages of every bucket"));
-	MU_TRY(MU_ALLOC(w->first_sum, kv->plan.n_buckets + 1, "messages of every bucket"));
-	MU_TRY(mu_requests_new(&w->pushes, kv->plan.n_parts));
-	MU_TRY(mu_requests_new(&w->pulls, kv->plan.n_parts));
+	MU_TRY(MU_ALLOC(w->first, kv->model.plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(MU_ALLOC(w->first_sum, kv->model.plan.n_buckets + 1, "messages of every bucket"));
+	MU_TRY(mu_requests_new(&w->pushes, kv->model.plan.n_parts));
+	MU_TRY(mu_requests_new(&w->pulls, kv->model.plan.n_parts));
 	MU_TRY(mu_requests_new(&w->orders, w->n_remote));
 	MU_TRY(mu_requests_new(&w->answers, w->n_remote));
-	MU_TRY(MU_ALLOC(w->received, (size_t)kv->n_servers, "answers of the servers"));
+	MU_TRY(MU_ALLOC(w->received, (size_t)kv->ends.n_servers, "answers of the servers"));
 	MU_TRY(mu_kv_coded_worker_open(kv));
 	MU_TRY(make_order_requests(kv, w));
 	MU_TRY(mu_kv_routes_requests(kv));

@@ -11,8 +11,9 @@ static enum mu_status move_messages(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	int done;
 
-	if (kv->worker->n_parts > 0)
-		MU_MPI(MPI_Test(&kv->worker->pushes[kv->worker->last], &done, MPI_STATUS_IGNORE));
+	if (kv->ends.worker->n_parts > 0)
+		MU_MPI(MPI_Test(&kv->ends.worker->pushes[kv->ends.worker->last], &done,
+				MPI_STATUS_IGNORE));
 out:
 	return st;
 }
@@ -26,22 +27,22 @@ static enum mu_status serve_others(struct mu_kv *kv, int *n)
 	enum mu_status st = MU_OK;
 
 	*n = 0;
-	if (kv->server)
-		MU_TRY(mu_kv_server_poll(kv->server, n));
+	if (kv->ends.server)
+		MU_TRY(mu_kv_server_poll(kv->ends.server, n));
 	MU_TRY(mu_kv_leader_poll(kv, n));
-	if (kv->server && kv->worker->leader.n_unsent == 0 && kv->buckets_left == 0)
-		MU_TRY(kv->server->policy->finish_round(kv->server));
+	if (kv->ends.server && kv->ends.worker->leader.n_unsent == 0 && kv->step.buckets_left == 0)
+		MU_TRY(kv->ends.server->policy->finish_round(kv->ends.server));
 out:
 	return st;
 }
 
 static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
 {
-	const struct mu_kv_worker *w = kv->worker;
-	const struct mu_kv_part *part = &kv->plan.parts[p];
+	const struct mu_kv_worker *w = kv->ends.worker;
+	const struct mu_kv_part *part = &kv->model.plan.parts[p];
 
 	switch (w->routes[p].kind) {
-	case MU_KV_ROUTE_OWN: return kv->server->updates[part->number] >= kv->step;
+	case MU_KV_ROUTE_OWN: return kv->ends.server->held.updates[part->number] >= kv->step.number;
 	case MU_KV_ROUTE_SHARED:
 		return mu_kv_shm_is_returned(&w->shm[part->server], part->number, w->rounds);
 	case MU_KV_ROUTE_LEADER:
@@ -54,7 +55,7 @@ static bool part_here(const struct mu_kv *kv, size_t bucket, size_t p)
 
 static bool bucket_here(const struct mu_kv *kv, const struct mu_kv_wait *wait, size_t bucket)
 {
-	const struct mu_kv_bucket *b = &kv->plan.buckets[bucket];
+	const struct mu_kv_bucket *b = &kv->model.plan.buckets[bucket];
 
 	for (size_t i = b->first_part; i < b->first_part + b->n_parts; i++)
 		if (wait->for_gradients ? !mu_kv_part_is_taken(kv, bucket, i)
@@ -65,10 +66,12 @@ static bool bucket_here(const struct mu_kv *kv, const struct mu_kv_wait *wait, s
 
 static bool answers_here(const struct mu_kv *kv)
 {
-	for (int s = 0; s < kv->n_servers; s++) {
-		if (mu_kv_is_own(kv, s) && !kv->server->peers[kv->server->self].answered)
+	for (int s = 0; s < kv->ends.n_servers; s++) {
+		if (mu_kv_is_own(kv, s) &&
+		    !kv->ends.server->from.peers[kv->ends.server->self].answered)
 			return false;
-		if (kv->worker->shm[s].pipe && !mu_kv_shm_is_answered(&kv->worker->shm[s]))
+		if (kv->ends.worker->shm[s].pipe &&
+		    !mu_kv_shm_is_answered(&kv->ends.worker->shm[s]))
 			return false;
 	}
 	return true;
@@ -96,8 +99,9 @@ enum mu_status mu_kv_worker_wait(struct mu_kv *kv, const struct mu_kv_wait *wait
 	mu_waiter_init(&waiter, kv->topology);
 	if (wait->meeting)
 		mu_meeting_enter(wait->meeting, &waiter);
-	waiter.only_woken = kv->worker->n_remote == 0 &&
-			    (!kv->server || kv->server->n_remote == 0) && wait->n == 0;
+	waiter.only_woken = kv->ends.worker->n_remote == 0 &&
+			    (!kv->ends.server || kv->ends.server->from.n_remote == 0) &&
+			    wait->n == 0;
 	for (;;) {
 		MU_TRY(serve_others(kv, &n));
 		done = is_here(kv, wait);
@@ -126,7 +130,7 @@ enum mu_status mu_kv_worker_poll(struct mu_kv *kv)
 	int n = 0;
 
 	MU_TRY(mu_kv_leader_poll(kv, &n));
-	MU_TRY(kv->server ? mu_kv_server_poll(kv->server, &n) : move_messages(kv));
+	MU_TRY(kv->ends.server ? mu_kv_server_poll(kv->ends.server, &n) : move_messages(kv));
 out:
 	return st;
 }
