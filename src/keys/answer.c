@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server.h"
+#include "serving.h"
 #include "traffic.h"
 
 enum mu_status mu_keys_need_completed(struct mu_keys_server *s, size_t n)

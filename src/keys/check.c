@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keys.h"
+#include "store.h"
 
 #define NAME(number, name) mu_key_text((number), (name)).text
 
@@ -22,30 +22,6 @@ enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call
 		MU_FAIL(MU_ERR_ARGUMENT, "%s on rank %d after mu_keys_finish", call,
 			keys->topology->rank);
 out:
-	return st;
-}
-
-enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call)
-{
-	enum mu_status st = MU_OK;
-	struct call_name {
-		char text[32];
-	} mine = {""}, *all = NULL;
-	const int n = keys ? keys->topology->num_workers : 0;
-
-	MU_TRY(mu_keys_check_alone(keys, call));
-	snprintf(mine.text, sizeof mine.text, "%s", call);
-	MU_TRY(MU_ALLOC(all, (size_t)n, "calls of all workers"));
-	MU_TRY(keys->ops->gather(keys, &mine, all, sizeof mine));
-	for (int w = 1; w < n; w++) {
-		if (strcmp(all[w].text, all[0].text) != 0)
-			MU_FAIL(MU_ERR_ARGUMENT,
-				"worker %d (rank %d) calls %s, and worker 0 %s: all workers make "
-				"the collective calls in one order",
-				w, keys->topology->worker_ranks[w], all[w].text, all[0].text);
-	}
-out:
-	mu_free(all);
 	return st;
 }
 

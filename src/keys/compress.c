@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "compress/bits.h"
-#include "keys.h"
+#include "store.h"
 
 enum mu_status mu_keys_parse_compression(const char *type, double threshold, enum mu_coding *coding)
 {

@@ -5,23 +5,23 @@
  */
 #include <string.h>
 
-#include "keys.h"
+#include "store.h"
 
 /* ---- building a call ---- */
 
 void mu_keys_begin(struct mu_keys *keys)
 {
-	keys->n_transfers = 0;
-	keys->n_scratch = 0;
+	keys->call.n = 0;
+	keys->call.n_scratch = 0;
 }
 
 enum mu_status mu_keys_transfer(struct mu_keys *keys, struct mu_transfer **out)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_keys_grow((void **)&keys->transfers, keys->n_transfers, &keys->max_transfers,
-			    sizeof *keys->transfers, "transfers of a call"));
-	*out = &keys->transfers[keys->n_transfers++];
+	MU_TRY(mu_keys_grow((void **)&keys->call.transfers, keys->call.n, &keys->call.max,
+			    sizeof *keys->call.transfers, "transfers of a call"));
+	*out = &keys->call.transfers[keys->call.n++];
 	memset(*out, 0, sizeof **out);
 out:
 	return st;
@@ -31,18 +31,19 @@ enum mu_status mu_keys_scratch(struct mu_keys *keys, void **out, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_keys_grow((void **)&keys->scratch, keys->n_scratch, &keys->max_scratch,
-			    sizeof *keys->scratch, "buffers of a call"));
+	MU_TRY(mu_keys_grow((void **)&keys->call.scratch, keys->call.n_scratch,
+			    &keys->call.max_scratch, sizeof *keys->call.scratch,
+			    "buffers of a call"));
 	MU_TRY(mu_pool_take(&keys->pool, out, nbytes, "buffer of a call"));
-	keys->scratch[keys->n_scratch++] = *out;
+	keys->call.scratch[keys->call.n_scratch++] = *out;
 out:
 	return st;
 }
 
 void mu_keys_end(struct mu_keys *keys)
 {
-	while (keys->n_scratch > 0)
-		mu_pool_give(&keys->pool, keys->scratch[--keys->n_scratch]);
+	while (keys->call.n_scratch > 0)
+		mu_pool_give(&keys->pool, keys->call.scratch[--keys->call.n_scratch]);
 }
 
 /* ---- dense calls ---- */
@@ -256,7 +257,7 @@ enum mu_status mu_keys_exchange(struct mu_keys *keys, size_t n, const struct mu_
 	mu_clock_start(clock);
 	mu_keys_begin(keys);
 	MU_TRY(mu_keys_add_items(keys, n, items, direction));
-	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	MU_TRY(keys->ops->call(keys, keys->call.n, keys->call.transfers));
 	if (direction != MU_PUSH)
 		copy_to_devices(keys, n, items);
 out:
@@ -279,16 +280,17 @@ enum mu_status mu_keys_exchange_rows(struct mu_keys *keys, size_t n,
 		for (size_t p = 0; p < key->n_parts; p++)
 			MU_TRY(add_part(keys, &items[i], key->first_part + p, false));
 	}
-	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	MU_TRY(keys->ops->call(keys, keys->call.n, keys->call.transfers));
 	for (size_t i = 0; i < n; i++) {
 		const struct mu_key *key = mu_key_find(&keys->table, items[i].key, items[i].name);
 		const size_t end = key->first_part + key->n_parts;
 
-		for (; next < keys->n_transfers && keys->transfers[next].part < end &&
-		       keys->transfers[next].part >= key->first_part;
+		for (; next < keys->call.n && keys->call.transfers[next].part < end &&
+		       keys->call.transfers[next].part >= key->first_part;
 		     next++)
-			copy_rows(&items[i], &keys->table.parts[keys->transfers[next].part],
-				  mu_dtype_bytes(key->dtype), keys->transfers[next].out, false);
+			copy_rows(&items[i], &keys->table.parts[keys->call.transfers[next].part],
+				  mu_dtype_bytes(key->dtype), keys->call.transfers[next].out,
+				  false);
 	}
 out:
 	mu_keys_end(keys);

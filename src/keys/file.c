@@ -17,7 +17,7 @@
 
 #include <muster/storage.h>
 
-#include "keys.h"
+#include "store.h"
 #include "storage/file.h"
 
 enum { NAME_BYTES = 3 * MU_KEY_NAME_MAX + 64, TEXT_BYTES = 192, COUNT_BITS = 24 };

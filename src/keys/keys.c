@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "comm/store.h"
-#include "server.h"
+#include "serving.h"
 
 #define BOUND_DEFAULT ((size_t)16384) /* 64 KiB: keys of this size are messages of their own */
 
@@ -151,8 +151,8 @@ void mu_keys_free(struct mu_keys *keys)
 	mu_owner_release(&keys->summer);
 	mu_key_table_release(&keys->table);
 	mu_pool_release(&keys->pool);
-	mu_free(keys->transfers);
-	mu_free(keys->scratch);
+	mu_free(keys->call.transfers);
+	mu_free(keys->call.scratch);
 	if (keys->comm != MPI_COMM_NULL)
 		MPI_Comm_free(&keys->comm);
 	if (keys->own_topology)
@@ -186,7 +186,7 @@ static enum mu_status call(struct mu_keys *keys, size_t n, const struct mu_kv_it
 
 	MU_TRY(mu_keys_check_worker(keys, name));
 	MU_TRY(mu_keys_check_items(keys, n, items, name, use));
-	if (keys->requests)
+	if (keys->requests.left)
 		MU_TRY(mu_keys_after_requests(keys, n, items, use));
 	else if (use == MU_USE_ROWS)
 		MU_TRY(mu_keys_exchange_rows(keys, n, items));
@@ -288,7 +288,7 @@ static enum mu_status send_first(struct mu_keys *keys, size_t n, const struct mu
 		one.n_arrays = 1; /* devices start from the same values */
 		MU_TRY(mu_keys_add_dense(keys, &one, MU_FIRST));
 	}
-	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	MU_TRY(keys->ops->call(keys, keys->call.n, keys->call.transfers));
 out:
 	mu_keys_end(keys);
 	return st;

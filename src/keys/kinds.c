@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "comm/store.h"
-#include "keys.h"
+#include "store.h"
 
 struct row {
 	const char *name;

@@ -29,8 +29,8 @@ static void await_somebody(const void *context, struct mu_awaited *a)
 /* The first key of the present call on an owner; NULL if it has none there. */
 static const struct mu_key *key_on(const struct mu_keys *keys, size_t owner)
 {
-	for (size_t i = 0; i < keys->n_transfers; i++) {
-		const struct mu_key_part *part = &keys->table.parts[keys->transfers[i].part];
+	for (size_t i = 0; i < keys->call.n; i++) {
+		const struct mu_key_part *part = &keys->table.parts[keys->call.transfers[i].part];
 
 		if ((size_t)part->owner == owner)
 			return &keys->table.keys[part->key];

@@ -5,7 +5,7 @@
 #ifndef MUSTER_KEYS_LINK_H
 #define MUSTER_KEYS_LINK_H
 
-#include "server.h"
+#include "serving.h"
 
 /* The connection to one owner. */
 struct mu_keys_link {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "keys.h"
+#include "store.h"
 #include "wire.h"
 
 struct local {

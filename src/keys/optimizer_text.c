@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keys.h"
+#include "store.h"
 
 static const struct member {
 	const char *name;

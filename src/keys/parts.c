@@ -8,7 +8,57 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "request.h"
+#include "parts.h"
+
+/* ---- the end of a part ---- */
+
+void mu_request_unlink(struct mu_keys_request **list, struct mu_keys_request *r)
+{
+	while (*list && *list != r)
+		list = &(*list)->next;
+	if (*list)
+		*list = r->next;
+}
+
+void mu_request_drop_batch(struct mu_keys *keys, struct mu_request_part *part)
+{
+	struct mu_push_batch *batch = part->batch;
+
+	part->batch = NULL;
+	if (!batch || --batch->n_parts > 0)
+		return;
+	if (batch->sent)
+		keys->ops->push_end(keys, batch->sent);
+	for (size_t i = 0; i < batch->n_scratch; i++)
+		mu_pool_give(&keys->pool, batch->scratch[i]);
+	mu_free(batch->scratch);
+	mu_free(batch);
+}
+
+void mu_request_keep_error(struct mu_keys_request *r, enum mu_status st, const char *text)
+{
+	if (st == MU_OK || r->status != MU_OK)
+		return;
+	r->status = st;
+	if (mu_alloc((void **)&r->text, KEYS_TEXT_BYTES, "error of a request") == MU_OK)
+		snprintf(r->text, KEYS_TEXT_BYTES, "%s", text);
+}
+
+void mu_request_finish(struct mu_keys_request *r, struct mu_request_part *part, enum mu_status st,
+		       const char *text)
+{
+	struct mu_keys *keys = r->keys;
+
+	mu_request_keep_error(r, st, text);
+	mu_request_drop_batch(keys, part);
+	part->stage = MU_PART_DONE;
+	keys->requests.n_parts_done++;
+	if (--r->n_open > 0)
+		return;
+	mu_request_unlink(&keys->requests.left, r);
+	r->next = keys->requests.done;
+	keys->requests.done = r;
+}
 
 bool mu_part_has_push(const struct mu_keys_request *r, const struct mu_request_part *part)
 {
@@ -34,14 +84,14 @@ static bool is_pull(const struct mu_keys_request *r, const struct mu_request_par
 /* Which parts may go on? Keys that an earlier part holds are marked by the pass's number. */
 static void find_free(struct mu_keys *keys)
 {
-	keys->pass++;
-	for (struct mu_keys_request *r = keys->requests; r; r = r->next) {
+	keys->requests.pass++;
+	for (struct mu_keys_request *r = keys->requests.left; r; r = r->next) {
 		for (size_t i = 0; i < r->n; i++) {
 			struct mu_key *key = &keys->table.keys[r->parts[i].key];
 
-			r->parts[i].is_free = key->pass != keys->pass;
+			r->parts[i].is_free = key->pass != keys->requests.pass;
 			if (mu_part_holds_key(r, &r->parts[i]))
-				key->pass = keys->pass;
+				key->pass = keys->requests.pass;
 		}
 	}
 }
@@ -103,15 +153,15 @@ static enum mu_status send(struct mu_keys_request *r, size_t n)
 		batch->n_parts = n;
 		for (size_t i = 0; i < r->n; i++)
 			r->parts[i].batch = r->parts[i].chosen ? batch : r->parts[i].batch;
-		MU_TRY(MU_ALLOC(batch->scratch, keys->n_scratch + 1, "buffers of a request"));
-		st = keys->ops->push_begin(keys, keys->n_transfers, keys->transfers, &batch->sent);
-		if (keys->n_scratch > 0)
-			memcpy(batch->scratch, keys->scratch,
-			       keys->n_scratch * sizeof *batch->scratch);
-		batch->n_scratch = keys->n_scratch;
-		keys->n_scratch = 0;
+		MU_TRY(MU_ALLOC(batch->scratch, keys->call.n_scratch + 1, "buffers of a request"));
+		st = keys->ops->push_begin(keys, keys->call.n, keys->call.transfers, &batch->sent);
+		if (keys->call.n_scratch > 0)
+			memcpy(batch->scratch, keys->call.scratch,
+			       keys->call.n_scratch * sizeof *batch->scratch);
+		batch->n_scratch = keys->call.n_scratch;
+		keys->call.n_scratch = 0;
 	} else {
-		st = keys->ops->call(keys, keys->n_transfers, keys->transfers);
+		st = keys->ops->call(keys, keys->call.n, keys->call.transfers);
 	}
 	MU_TRY(st);
 	for (size_t i = 0; i < r->n; i++)
@@ -149,7 +199,7 @@ void mu_parts_move_pushes(struct mu_keys *keys)
 	struct mu_keys_request *next;
 
 	find_free(keys);
-	for (struct mu_keys_request *r = keys->requests; r; r = next) {
+	for (struct mu_keys_request *r = keys->requests.left; r; r = next) {
 		const size_t n = choose(r, is_push, NULL);
 		enum mu_status st = MU_OK;
 
@@ -195,14 +245,14 @@ static enum mu_status ask(struct mu_keys *keys, const struct mu_request_part *wa
 	size_t next = 0;
 
 	mu_keys_begin(keys);
-	for (const struct mu_keys_request *r = keys->requests; r; r = r->next)
+	for (const struct mu_keys_request *r = keys->requests.left; r; r = r->next)
 		for (size_t i = 0; i < r->n; i++)
 			if (is_pull(r, &r->parts[i]))
 				MU_TRY(add_question(keys, &keys->table.keys[r->parts[i].key],
 						    &r->parts[i] == waits));
-	if (keys->n_transfers > 0)
-		MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
-	for (struct mu_keys_request *r = keys->requests; r; r = r->next) {
+	if (keys->call.n > 0)
+		MU_TRY(keys->ops->call(keys, keys->call.n, keys->call.transfers));
+	for (struct mu_keys_request *r = keys->requests.left; r; r = r->next) {
 		for (size_t i = 0; i < r->n; i++) {
 			const struct mu_key *key = &keys->table.keys[r->parts[i].key];
 			bool closed = true;
@@ -210,7 +260,7 @@ static enum mu_status ask(struct mu_keys *keys, const struct mu_request_part *wa
 			for (size_t p = 0; is_pull(r, &r->parts[i]) && p < key->n_parts; p++) {
 				uint64_t rounds;
 
-				memcpy(&rounds, keys->transfers[next++].out, sizeof rounds);
+				memcpy(&rounds, keys->call.transfers[next++].out, sizeof rounds);
 				closed = closed && rounds == key->pushed;
 			}
 			r->parts[i].is_free = r->parts[i].is_free && closed;
@@ -248,7 +298,7 @@ static void refuse_pulls(struct mu_keys *keys, enum mu_status st)
 
 	snprintf(text, sizeof text, "%s", mu_trace_message());
 	mu_trace_clear();
-	for (struct mu_keys_request *r = keys->requests; r; r = next) {
+	for (struct mu_keys_request *r = keys->requests.left; r; r = next) {
 		next = r->next;
 		for (size_t i = 0; i < r->n; i++) {
 			if (is_pull(r, &r->parts[i]))
@@ -269,7 +319,7 @@ static void move_pulls(struct mu_keys *keys, const struct mu_request_part *waits
 		refuse_pulls(keys, st);
 		return;
 	}
-	for (struct mu_keys_request *r = keys->requests; r; r = next) {
+	for (struct mu_keys_request *r = keys->requests.left; r; r = next) {
 		next = r->next;
 		pull(r, NULL);
 	}
@@ -284,10 +334,10 @@ enum mu_status mu_parts_move(struct mu_keys *keys, const struct mu_request_part 
 	MU_TRY(mu_keys_servers_poll(&n));
 	mu_parts_move_pushes(keys);
 	do { /* what a pull has held back */
-		before = keys->n_parts_done;
+		before = keys->requests.n_parts_done;
 		move_pulls(keys, waits);
 		mu_parts_move_pushes(keys);
-	} while (keys->requests && keys->n_parts_done != before);
+	} while (keys->requests.left && keys->requests.n_parts_done != before);
 out:
 	return st;
 }

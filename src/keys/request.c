@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "request.h"
+#include "parts.h"
 
 /* ---- life ---- */
 
@@ -20,61 +20,13 @@ static void free_request(struct mu_keys_request *r)
 	mu_free(r);
 }
 
-static void unlink_request(struct mu_keys_request **list, struct mu_keys_request *r)
-{
-	while (*list && *list != r)
-		list = &(*list)->next;
-	if (*list)
-		*list = r->next;
-}
-
-void mu_request_drop_batch(struct mu_keys *keys, struct mu_request_part *part)
-{
-	struct mu_push_batch *batch = part->batch;
-
-	part->batch = NULL;
-	if (!batch || --batch->n_parts > 0)
-		return;
-	if (batch->sent)
-		keys->ops->push_end(keys, batch->sent);
-	for (size_t i = 0; i < batch->n_scratch; i++)
-		mu_pool_give(&keys->pool, batch->scratch[i]);
-	mu_free(batch->scratch);
-	mu_free(batch);
-}
-
-/* The first error of its parts is the request's. */
-static void keep_error(struct mu_keys_request *r, enum mu_status st, const char *text)
-{
-	if (st == MU_OK || r->status != MU_OK)
-		return;
-	r->status = st;
-	if (mu_alloc((void **)&r->text, KEYS_TEXT_BYTES, "error of a request") == MU_OK)
-		snprintf(r->text, KEYS_TEXT_BYTES, "%s", text);
-}
-
-void mu_request_finish(struct mu_keys_request *r, struct mu_request_part *part, enum mu_status st,
-		       const char *text)
-{
-	struct mu_keys *keys = r->keys;
-
-	keep_error(r, st, text);
-	mu_request_drop_batch(keys, part);
-	part->stage = MU_PART_DONE;
-	keys->n_parts_done++;
-	if (--r->n_open > 0)
-		return;
-	unlink_request(&keys->requests, r);
-	r->next = keys->done;
-	keys->done = r;
-}
-
 /* With copies of the items, which the caller need not keep. */
 static enum mu_status new_request(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 				  enum mu_use use, struct mu_keys_request **out)
 {
 	enum mu_status st = MU_OK;
-	struct mu_keys_request *r = NULL, **last = n > 0 ? &keys->requests : &keys->done;
+	struct mu_keys_request *r = NULL,
+			       **last = n > 0 ? &keys->requests.left : &keys->requests.done;
 	size_t n_arrays = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -112,7 +64,7 @@ out:
 
 static bool is_push_queued(const struct mu_keys *keys)
 {
-	for (const struct mu_keys_request *r = keys->requests; r; r = r->next)
+	for (const struct mu_keys_request *r = keys->requests.left; r; r = r->next)
 		for (size_t i = 0; i < r->n; i++)
 			if (r->parts[i].stage == MU_PART_QUEUED &&
 			    mu_part_has_push(r, &r->parts[i]))
@@ -133,7 +85,7 @@ static struct place find_holder(const struct mu_keys *keys, struct mu_keys_reque
 
 	while (part->stage == MU_PART_DONE)
 		part++;
-	for (struct mu_keys_request *e = keys->requests; e != r; e = e->next) {
+	for (struct mu_keys_request *e = keys->requests.left; e != r; e = e->next) {
 		for (size_t i = 0; i < e->n; i++) {
 			if (e->parts[i].key == part->key && mu_part_holds_key(e, &e->parts[i]))
 				return (struct place){e, &e->parts[i]};
@@ -156,7 +108,7 @@ static enum mu_status complete(struct mu_keys_request *r)
 	mu_parts_move_pushes(keys);
 	while (r->n_open > 0) {
 		const struct place holder = find_holder(keys, r);
-		const uint64_t before = keys->n_parts_done;
+		const uint64_t before = keys->requests.n_parts_done;
 
 		if (holder.part->stage == MU_PART_SENT) {
 			mu_parts_wait_push(holder.request, holder.part);
@@ -170,7 +122,7 @@ static enum mu_status complete(struct mu_keys_request *r)
 			st = mu_parts_move(keys, holder.part);
 			mu_waiter_nest(&waiter, false);
 			MU_TRY(st);
-			if (keys->n_parts_done != before)
+			if (keys->requests.n_parts_done != before)
 				mu_waiter_init(&waiter, keys->topology);
 			else
 				MU_TRY(mu_keys_link_nap(keys, &waiter,
@@ -217,7 +169,7 @@ enum mu_status mu_keys_request_end(struct mu_keys_request *request)
 	if (request->n_open > 0)
 		MU_TRY(complete(request));
 	if (request->keys)
-		unlink_request(&request->keys->done, request);
+		mu_request_unlink(&request->keys->requests.done, request);
 	st = result(request);
 	free_request(request);
 	MU_TRY(st);
@@ -241,8 +193,8 @@ enum mu_status mu_keys_requests_end(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
 
-	while (keys->requests)
-		MU_TRY(complete(keys->requests));
+	while (keys->requests.left)
+		MU_TRY(complete(keys->requests.left));
 out:
 	return st;
 }
@@ -272,20 +224,21 @@ void mu_keys_requests_abandon(struct mu_keys *keys)
 	char who[128];
 	size_t n = 0;
 
-	for (struct mu_keys_request *r = keys->done; r; r = next, n++) {
+	for (struct mu_keys_request *r = keys->requests.done; r; r = next, n++) {
 		next = r->next;
 		r->keys = NULL;
 	}
-	for (struct mu_keys_request *r = keys->requests; r; r = next, n++) {
+	for (struct mu_keys_request *r = keys->requests.left; r; r = next, n++) {
 		next = r->next;
 		for (size_t i = 0; i < r->n; i++)
 			abandon_part(keys, &r->parts[i]);
-		keep_error(r, MU_ERR_ARGUMENT,
-			   "mu_keys_free of its store came before the end of this request");
+		mu_request_keep_error(
+			r, MU_ERR_ARGUMENT,
+			"mu_keys_free of its store came before the end of this request");
 		r->keys = NULL;
 		r->n_open = 0;
 	}
-	keys->requests = keys->done = NULL;
+	keys->requests.left = keys->requests.done = NULL;
 	if (n > 0 && !*mu_trace_message())
 		mu_log_warn("%s calls mu_keys_free, and %zu requests have had no "
 			    "mu_keys_request_end",
@@ -310,5 +263,29 @@ enum mu_status mu_keys_check_alone(struct mu_keys *keys, const char *call)
 	MU_TRY(mu_keys_check_worker(keys, call));
 	MU_TRY(mu_keys_requests_end(keys));
 out:
+	return st;
+}
+
+enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call)
+{
+	enum mu_status st = MU_OK;
+	struct call_name {
+		char text[32];
+	} mine = {""}, *all = NULL;
+	const int n = keys ? keys->topology->num_workers : 0;
+
+	MU_TRY(mu_keys_check_alone(keys, call));
+	snprintf(mine.text, sizeof mine.text, "%s", call);
+	MU_TRY(MU_ALLOC(all, (size_t)n, "calls of all workers"));
+	MU_TRY(keys->ops->gather(keys, &mine, all, sizeof mine));
+	for (int w = 1; w < n; w++) {
+		if (strcmp(all[w].text, all[0].text) != 0)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"worker %d (rank %d) calls %s, and worker 0 %s: all workers make "
+				"the collective calls in one order",
+				w, keys->topology->worker_ranks[w], all[w].text, all[0].text);
+	}
+out:
+	mu_free(all);
 	return st;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server.h"
+#include "serving.h"
 #include "traffic.h"
 
 enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new *list, size_t n)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "keys.h"
+#include "store.h"
 
 struct rule_text {
 	char text[224];
@@ -232,7 +232,7 @@ static enum mu_status put_multipliers(struct mu_keys *keys, size_t n,
 			x->nbytes = 2 * sizeof *values;
 		}
 	}
-	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	MU_TRY(keys->ops->call(keys, keys->call.n, keys->call.transfers));
 out:
 	mu_keys_end(keys);
 	return st;
@@ -282,7 +282,7 @@ enum mu_status mu_keys_move(struct mu_keys *keys, const struct mu_key *key, enum
 			x->out_nbytes = nbytes;
 		}
 	}
-	MU_TRY(keys->ops->call(keys, keys->n_transfers, keys->transfers));
+	MU_TRY(keys->ops->call(keys, keys->call.n, keys->call.transfers));
 out:
 	mu_keys_end(keys);
 	return st;

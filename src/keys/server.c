@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "comm/requests.h"
-#include "server.h"
+#include "serving.h"
 #include "traffic.h"
 
 /* Open stores that this rank owns keys of. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "keys.h"
+#include "store.h"
 
 #define GRAIN ((size_t)64)                  /* elements */
 #define PART_MAX ((size_t)256 << 10)        /* elements of a large key's part */

@@ -6,7 +6,7 @@
 #ifndef MUSTER_KEYS_TRAFFIC_H
 #define MUSTER_KEYS_TRAFFIC_H
 
-#include "server.h"
+#include "serving.h"
 
 /*
  * On a worker: what of these transfers goes to an owner, or came from it. seconds: since the call

@@ -4,8 +4,8 @@
  * rule.c) checks a call and makes transfers of it, one per run of a key; an end of the store
  * carries them out: keys/local.c, or keys/worker.c, which sends them to owners on other ranks.
  */
-#ifndef MUSTER_KEYS_KEYS_H
-#define MUSTER_KEYS_KEYS_H
+#ifndef MUSTER_KEYS_STORE_H
+#define MUSTER_KEYS_STORE_H
 
 #include "comm/traffic.h"
 #include "owner.h"
@@ -111,6 +111,22 @@ enum mu_status mu_keys_config_check(const struct mu_keys_config *config, struct 
 enum mu_status mu_keys_config_agree(const struct mu_keys *keys,
 				    const struct mu_keys_config *config);
 
+/* The call that is built now. */
+struct mu_keys_call {
+	struct mu_transfer *transfers;
+	size_t n, max;
+	void **scratch; /* buffers of the pool that they use */
+	size_t n_scratch, max_scratch;
+};
+
+/* Calls that do not wait. */
+struct mu_keys_requests {
+	struct mu_keys_request *left; /* that are not done, in the order of their begin */
+	struct mu_keys_request *done; /* not freed yet */
+	uint64_t pass;                /* over the requests */
+	uint64_t n_parts_done;        /* so far */
+};
+
 struct mu_keys {
 	const char *type;
 	struct mu_keys_kind kind;
@@ -129,15 +145,9 @@ struct mu_keys {
 	size_t n_updaters;
 	enum mu_coding compression; /* DENSE = none */
 	float threshold;
-	struct mu_transfer *transfers; /* of the present call */
-	size_t n_transfers, max_transfers;
-	void **scratch; /* buffers of the pool that they use */
-	size_t n_scratch, max_scratch;
-	struct mu_keys_request *requests; /* that are not done, in the order of their begin */
-	struct mu_keys_request *done;     /* not freed yet */
-	uint64_t pass;                    /* over the requests */
-	uint64_t n_parts_done;            /* of requests, so far */
-	void *end;                        /* of the worker */
+	struct mu_keys_call call;
+	struct mu_keys_requests requests;
+	void *end; /* of the worker */
 	bool finished;
 	/* Who owns keys, as ranks of comm; they may be workers. */
 	const int *owner_ranks;

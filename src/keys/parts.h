@@ -4,8 +4,8 @@
  * key's parts go on in the order in which they began, whatever happens to the other keys of their
  * requests.
  */
-#ifndef MUSTER_KEYS_REQUEST_H
-#define MUSTER_KEYS_REQUEST_H
+#ifndef MUSTER_KEYS_PARTS_H
+#define MUSTER_KEYS_PARTS_H
 
 #include "link.h"
 
@@ -45,6 +45,9 @@ struct mu_keys_request {
 	char *text; /* of an error */
 };
 
+/* The first error of its parts is the request's. */
+void mu_request_keep_error(struct mu_keys_request *r, enum mu_status st, const char *text);
+void mu_request_unlink(struct mu_keys_request **list, struct mu_keys_request *r);
 /* The request goes to the list of those that are done when this was its last open part. */
 void mu_request_finish(struct mu_keys_request *r, struct mu_request_part *part, enum mu_status st,
 		       const char *text);

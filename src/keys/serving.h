@@ -4,10 +4,10 @@
  * things too can own keys: a server does nothing else (mu_keys_serve), a worker may poll while it
  * waits. What comes is in keys/server.c, rounds in round.c, what goes in answer.c.
  */
-#ifndef MUSTER_KEYS_SERVER_H
-#define MUSTER_KEYS_SERVER_H
+#ifndef MUSTER_KEYS_SERVING_H
+#define MUSTER_KEYS_SERVING_H
 
-#include "keys.h"
+#include "store.h"
 #include "wire.h"
 
 /* ---- for the face and the worker's end ---- */
