@@ -287,7 +287,7 @@ static void test_widths(void)
 
 static void clean(void)
 {
-	char name[32];
+	char name[48];
 
 	for (int c = 0; c < 7; c++) {
 		for (int i = 0; i < 8; i++) {

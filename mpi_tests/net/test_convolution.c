@@ -323,7 +323,7 @@ static void test_names(void)
 		CHECK(mu_convolution_algorithm_find(&found, name) == MU_OK && (int)found == a);
 	}
 	for (int k = 0; k < MU_CONVOLUTION_ENGINES; k++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof name, "engine%d", k);
 		CHECK(mu_convolution_algorithm_find(&found, name) == MU_OK &&
