@@ -43,7 +43,7 @@ wrong() {
 wrong 'has class "3" in "id2label", and its arrays have 3 classes, 0 to 2' '"id2label": {"1":"a","2":"b","3":"c"}'
 wrong 'has class "x" in "id2label"' '"id2label": {"0":"a","x":"b","2":"c"}'
 wrong 'has 2 members of "id2label", and its arrays have 3 classes' '"id2label": {"0":"a","2":"c"}'
-wrong 'has two names of class 1 in "id2label": "b" and "c"' '"id2label": {"0":"a","1":"b","1":"c"}'
+wrong 'has two names of class 1 in "id2label": "b" and "c"' '"id2label": {"0":"a","1":"b","01":"c"}'
 wrong 'calls class 0 "a" in "id2label" and "b" in "label2id"' \
 	'"id2label": {"0":"a","1":"b","2":"c"}, "label2id": {"a":1,"b":0,"c":2}'
 wrong 'has class "3" in "label2id"' '"label2id": {"a":0,"b":3}'
