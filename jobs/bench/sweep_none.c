@@ -7,7 +7,7 @@
 static int refuse(const char *command)
 {
 	fprintf(stderr,
-		"mubench %s: error: this build has no jansson, which reads JSON: install it "
+		"mubench %s: error: this build has no jansson, which writes JSON: install it "
 		"(Debian: libjansson-dev) and configure again\n",
 		command);
 	return 1;

@@ -150,6 +150,17 @@ out:
 	return st;
 }
 
+/* --resume K of a file of parameters alone: it is after that epoch. */
+static void place_parameters(const struct search *s)
+{
+	const long epoch = s->e->conf->load_epoch;
+
+	if (s->found->whole || epoch == 0)
+		return;
+	s->found->at.epoch = (size_t)epoch;
+	s->found->at.progress = (double)epoch * (double)s->examples;
+}
+
 /* Weights and states of the file; with skips, data from after the batch where the run ended. */
 static enum mu_status go_back(const struct search *s)
 {
@@ -159,6 +170,7 @@ static enum mu_status go_back(const struct search *s)
 	bool foreign;
 
 	MU_TRY(try_file(s, back->path, &foreign));
+	place_parameters(s);
 	if (!back->skips)
 		goto out;
 	at->epoch = back->epoch;
@@ -188,10 +200,7 @@ static enum mu_status choose(struct search *s)
 	} else if (v->load_epoch > 0) {
 		mu_checkpoint_path(v->model_prefix, (size_t)v->load_epoch, 0, path, sizeof path);
 		MU_TRY(try_file(s, path, &foreign));
-		if (!s->found->whole) {
-			s->found->at.epoch = (size_t)v->load_epoch;
-			s->found->at.progress = (double)v->load_epoch * (double)s->examples;
-		}
+		place_parameters(s);
 	} else if (v->resume_from == CONF_RESUME_AUTO) {
 		MU_TRY(try_all(s));
 	} else if (v->resume_from != CONF_RESUME_NONE) {

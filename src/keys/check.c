@@ -196,7 +196,7 @@ enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct 
 			"%s on rank %d: a store of type %s updates at every push, and has neither "
 			"optimizer nor updater: mu_keys_set_optimizer or mu_keys_set_updater comes "
 			"first",
-			call, keys->topology->rank, keys->type);
+			call, keys->topology->rank, keys->kind.name);
 	if (n > 0 && !items)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s on rank %d: the list of %zu items is NULL", call,
 			keys->topology->rank, n);

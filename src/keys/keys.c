@@ -81,7 +81,6 @@ enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *co
 
 	*out = NULL;
 	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
-	keys->type = config->type;
 	keys->topology = config->topology;
 	keys->comm = MPI_COMM_NULL;
 	MU_TRY(mu_store_comm(keys->topology, true, &keys->comm));
@@ -133,7 +132,7 @@ static void warn_unfinished(struct mu_keys *keys)
 		return;
 	mu_log_warn("%s calls mu_keys_free of a %s store without mu_keys_finish: the store fails "
 		    "on all ranks",
-		    mu_topology_who(keys->topology, who, sizeof who), keys->type);
+		    mu_topology_who(keys->topology, who, sizeof who), keys->kind.name);
 	keys->ops->leave(keys);
 }
 
@@ -385,7 +384,7 @@ int mu_keys_num_servers(const struct mu_keys *keys)
 
 const char *mu_keys_type(const struct mu_keys *keys)
 {
-	return keys->type;
+	return keys->kind.name;
 }
 
 int mu_keys_number(const struct mu_keys *keys, const char *name)

@@ -56,6 +56,7 @@ enum mu_status mu_keys_kind_find(const char *type, struct mu_keys_kind *kind)
 			"for keys",
 			type, names);
 	*kind = (struct mu_keys_kind){
+		.name = row->name,
 		.has_servers = row->facts & MU_STORE_HAS_SERVERS,
 		.one_worker = row->facts & MU_STORE_ONE_WORKER,
 		.synchronous = row->facts & MU_STORE_SYNCHRONOUS,

@@ -98,6 +98,7 @@ extern const struct mu_keys_ops mu_keys_remote;
 
 /* What a type of store says (kinds.c). */
 struct mu_keys_kind {
+	const char *name; /* static */
 	bool has_servers;
 	bool one_worker; /* nothing goes between ranks */
 	bool synchronous;
@@ -128,7 +129,6 @@ struct mu_keys_requests {
 };
 
 struct mu_keys {
-	const char *type;
 	struct mu_keys_kind kind;
 	const struct mu_topology *topology;
 	MPI_Comm comm; /* the store's own */

@@ -157,7 +157,7 @@ static enum mu_status read_ahead(struct train_batches *b, size_t step)
 	struct mu_input_batch samples = {.labels = a->labels, .ids = a->ids};
 
 	mu_engine_room(b->engine, group, batch.count, &samples);
-	MU_TRY(mu_input_read(in, step, &samples));
+	MU_TRY(read_samples(b, in, step, &samples));
 	MU_TRY(mu_engine_send(b->engine, group, &batch, samples.are_bytes));
 	a->step = step;
 	a->count = samples.count;

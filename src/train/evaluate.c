@@ -27,6 +27,20 @@ out:
 	return st;
 }
 
+static enum mu_status check_results(const struct mu_engine *e, const struct mu_metrics *m)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_train_check_samples(m, "validation"));
+	if (!mu_metrics_are_finite(m))
+		MU_FAIL(MU_ERR_NUMERIC,
+			"validation: the loss is not finite%s",
+			e->conf->evaluate ? ": the weights, or the data, have numbers that are not"
+					  : "; a lower --lr may help");
+out:
+	return st;
+}
+
 enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 				 train_evaluate_fn *each_step, void *context, struct mu_metrics *m)
 {
@@ -48,12 +62,8 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 	}
 	mu_train_report_bad(e, data, "validation");
 	MU_TRY(mu_engine_metrics_reduce(m, e->topology->peers));
-	MU_TRY(mu_train_check_samples(m, "validation"));
-	if (!mu_metrics_are_finite(m))
-		MU_FAIL(MU_ERR_NUMERIC,
-			"validation: the loss is not finite%s",
-			e->conf->evaluate ? ": the weights, or the data, have numbers that are not"
-					  : "; a lower --lr may help");
+	MU_TRY(mu_train_recover(b->recovering, TRAIN_NOT_GOOD,
+				check_results(e, m))); /* the same on all workers */
 out:
 	return st;
 }

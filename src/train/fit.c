@@ -329,6 +329,7 @@ static enum mu_status train_steps(struct train_fit *f)
 		MU_TRY(checkpoint_due(f));
 		halt = mu_train_halt_is_due(f->halt, f->done);
 		MU_TRY(halt ? MU_OK : mu_train_validate_inside(f));
+		halt = halt || f->halt->wanted;
 	}
 	MU_TRY(mu_checkpoint_saver_finish_shared(f->saver));
 	MU_TRY(mu_kv_meet(f->engine->kv));

@@ -36,7 +36,6 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 	struct checkpoint_position at = position(f, f->epoch, done);
 
 	at.window_first = f->window_first;
-	f->saved = done;
 	if (f->engine->store->synchronous) {
 		at.total = f->total;
 		at.window = f->window;
@@ -44,6 +43,7 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->topology->peers));
 	}
 	MU_TRY(save(f, &at, alone));
+	f->saved = done;
 out:
 	return st;
 }
@@ -86,12 +86,13 @@ static enum mu_status end_early(struct train_fit *f, long done)
 
 	snprintf(when, sizeof when, "after step %ld in epoch %zu of %ld", done, f->epoch + 1,
 		 f->engine->conf->num_epochs);
-	mu_train_halt_report(f->halt, when, f->saver);
+	mu_train_halt_report(f->halt, when, f->saver && !f->halt->spoilt);
 	if (f->halt->goes_back) {
 		go_back(f, f->epoch, (size_t)done);
 		goto out;
 	}
-	if (f->saver && (!f->engine->store->synchronous || f->saved != (size_t)done))
+	if (f->saver && !f->halt->spoilt &&
+	    (!f->engine->store->synchronous || f->saved != (size_t)done))
 		MU_TRY(save_here(f, (size_t)done, false));
 out:
 	return st;
@@ -116,13 +117,16 @@ out:
 
 enum mu_status mu_train_fit_save(struct train_fit *f)
 {
+	enum mu_status st = MU_OK;
 	const struct checkpoint_position at = position(f, f->epoch + 1, 0);
 	const bool due = at.epoch % (size_t)f->engine->conf->save_period == 0;
 
 	if (!f->saver || !(due || f->best->state.improved))
 		return MU_OK;
+	MU_TRY(save(f, &at, false));
 	f->saved_epochs = at.epoch;
-	return save(f, &at, false);
+out:
+	return st;
 }
 
 /* The same on all workers, which meet here. */
@@ -131,9 +135,9 @@ enum mu_status mu_train_fit_goes_back(struct train_fit *f, size_t epochs, bool *
 	enum mu_status st = MU_OK;
 
 	*back = false;
-	if (!mu_train_recovers(f->recovering) || f->halt->wanted)
+	if (f->halt->wanted)
 		goto out;
-	MU_TRY(mu_train_halt_agree(f->halt));
+	MU_TRY(mu_train_halt_agree_back(f->halt));
 	*back = f->halt->goes_back;
 	if (*back)
 		MU_TRY(mu_train_fit_end_between(f, epochs));
@@ -158,7 +162,7 @@ enum mu_status mu_train_fit_end_between(struct train_fit *f, size_t epochs)
 	enum mu_status st = MU_OK;
 	const struct checkpoint_position at = position(f, epochs, 0);
 	const bool back = f->halt->goes_back;
-	const bool saves = f->saver && !back && epochs > f->from->epoch;
+	const bool saves = f->saver && !back && !f->halt->spoilt && epochs > f->from->epoch;
 	char when[96] = "before its first step";
 
 	if (epochs > f->from->epoch)

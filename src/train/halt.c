@@ -41,6 +41,13 @@ void mu_train_halt_close(struct train_halt *h)
 	h->job = NULL;
 }
 
+static uint64_t ask_back(const struct train_halt *h)
+{
+	const uint64_t me = (uint64_t)(h->topology->rank + 1) << RANK_SHIFT;
+
+	return h->recovering->wanted > 0 ? me | (CAUSE_JOB + h->recovering->wanted) : 0;
+}
+
 uint64_t mu_train_halt_say(void *context)
 {
 	const struct train_halt *h = context;
@@ -53,7 +60,7 @@ uint64_t mu_train_halt_say(void *context)
 		return JOB_ENDS | me | (uint64_t)number;
 	if (h->job && mu_comm_queue_ends(h->job))
 		return JOB_ENDS | me | CAUSE_JOB;
-	return h->recovering->wanted > 0 ? me | (CAUSE_JOB + h->recovering->wanted) : 0;
+	return ask_back(h);
 }
 
 bool mu_train_halt_is_due(const struct train_halt *h, size_t done)
@@ -99,20 +106,32 @@ static void describe(struct train_halt *h, uint64_t notice)
 		snprintf(h->cause, sizeof h->cause, "%s came to %s", signal_name(cause), who);
 }
 
-enum mu_status mu_train_halt_agree(struct train_halt *h)
+static enum mu_status agree(struct train_halt *h, uint64_t mine)
 {
 	enum mu_status st = MU_OK;
-	const uint64_t mine = mu_train_halt_say(h), others = mu_kv_notice(h->kv);
-	long notice = (long)(mine > others ? mine : others);
+	long agreed[2] = {(long)mine, h->recovering->wanted};
 
-	MU_TRY(mu_allreduce_long(&notice, 1, MPI_MAX, h->topology->peers));
-	if (notice == 0 || h->wanted)
+	MU_TRY(mu_allreduce_long(agreed, 2, MPI_MAX, h->topology->peers));
+	if (agreed[0] == 0 || h->wanted)
 		goto out;
 	h->wanted = true;
-	describe(h, (uint64_t)notice);
+	describe(h, (uint64_t)agreed[0]);
+	h->spoilt = agreed[1] > 0 && !h->goes_back && mu_train_replays(h->recovering);
 	h->recovering->ends = !h->goes_back;
 out:
 	return st;
+}
+
+enum mu_status mu_train_halt_agree(struct train_halt *h)
+{
+	const uint64_t mine = mu_train_halt_say(h), others = mu_kv_notice(h->kv);
+
+	return agree(h, mine > others ? mine : others);
+}
+
+enum mu_status mu_train_halt_agree_back(struct train_halt *h)
+{
+	return mu_train_recovers(h->recovering) ? agree(h, ask_back(h)) : MU_OK;
 }
 
 void mu_train_halt_report(const struct train_halt *h, const char *when, bool saves)
@@ -128,6 +147,8 @@ void mu_train_halt_report(const struct train_halt *h, const char *when, bool sav
 		"%s: training ends %s, %s; exit status %d; a second signal ends the job at once",
 		h->cause, when,
 		saves ? "with a checkpoint"
+		: h->spoilt
+			? "and nothing is saved, for a worker had no part in the last step"
 		: h->conf->model_prefix
 			? "and there is nothing new to save"
 			: "and nothing is saved, for that needs --model-prefix P",

@@ -29,6 +29,9 @@ struct train_halt {
 	/* Agreed on by all workers: training ends; it then goes on from a checkpoint. */
 	bool wanted, goes_back;
 	const struct train_recovery *policy; /* with goes_back */
+	/* A worker has left something out of a step, and the job ends before it goes back: nothing
+	 * is saved. */
+	bool spoilt;
 	char cause[192]; /* with wanted */
 };
 
@@ -46,6 +49,9 @@ mu_kv_say_fn mu_train_halt_say;
 bool mu_train_halt_is_due(const struct train_halt *h, size_t done);
 /* Sets wanted, goes_back and cause, the same on all workers. Collective over workers. */
 enum mu_status mu_train_halt_agree(struct train_halt *h);
+/* The same of recoveries alone, after an evaluation or a save; signals wait. Nothing where the
+ * options have no policy. */
+enum mu_status mu_train_halt_agree_back(struct train_halt *h);
 /* The line of the log; when: "after epoch 2". */
 void mu_train_halt_report(const struct train_halt *h, const char *when, bool saves);
 /* After the work: send the agreement of the workers to the servers. Collective over all ranks.

@@ -411,7 +411,11 @@ enum mu_status mu_train_setup(struct train_run *run)
 					      .train = &run->train,
 					      .loss_scale = &run->guard.scale.scale,
 					      .recovering = &run->recovering};
-	run->recovering = (struct train_recovering){.conf = run->conf, .worker = t->index};
+	run->recovering = (struct train_recovering){
+		.conf = run->conf,
+		.worker = t->index,
+		.ends = !mu_conf_mode_has(run->conf, CONF_MODE_TRAINS),
+	};
 	run->guard.recovering = &run->recovering;
 	run->halt.conf = run->conf;
 	run->halt.topology = t;

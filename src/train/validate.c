@@ -38,13 +38,6 @@ out:
 	return st;
 }
 
-static enum mu_status evaluate(struct train_fit *f, struct mu_metrics *m)
-{
-	return mu_train_recover(
-		f->recovering, TRAIN_NOT_GOOD,
-		mu_train_evaluate(f->batches, f->validate, validation_step, f, m));
-}
-
 enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 {
 	enum mu_status st = MU_OK;
@@ -53,7 +46,7 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	const double target = f->engine->conf->target_accuracy;
 	struct mu_metrics m;
 
-	MU_TRY(evaluate(f, &m));
+	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
 	MU_TRY(mu_train_fit_goes_back(f, f->epoch + 1, ends));
 	if (*ends)
 		goto out;
@@ -82,8 +75,10 @@ enum mu_status mu_train_validate_inside(struct train_fit *f)
 	MU_TRY(mu_kv_meet(f->engine->kv)); /* all workers have the weights after this step */
 	s = (struct train_seconds){-mu_now(), -mu_clock_seconds(MU_CLOCK_DATA),
 				   -mu_report_comm_seconds()};
-	MU_TRY(evaluate(f, &m));
-	mu_report_validation(f->observers, f->epoch, f->done, &m);
+	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
+	MU_TRY(mu_train_halt_agree_back(f->halt));
+	if (!f->halt->goes_back)
+		mu_report_validation(f->observers, f->epoch, f->done, &m);
 	s.all += mu_now();
 	s.data += mu_clock_seconds(MU_CLOCK_DATA);
 	s.comm += mu_report_comm_seconds();
@@ -119,7 +114,7 @@ enum mu_status mu_train_validate_loaded(struct train_fit *f)
 	if (!f->validate)
 		goto out;
 	f->epoch--;
-	MU_TRY(evaluate(f, &m));
+	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
 	mu_report_validation(f->observers, f->epoch, 0, &m);
 out:
 	return st;

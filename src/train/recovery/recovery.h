@@ -43,7 +43,7 @@ struct train_recovering {
 	const struct conf *conf;
 	int worker;
 	unsigned wanted; /* number of the policy that this worker asks for; 0: none */
-	bool ends;       /* training ends for good: no error is taken any more */
+	bool ends;       /* training ends for good, or nothing is trained: no error is taken */
 };
 
 /* ---- table.c ---- */
@@ -55,7 +55,9 @@ struct train_recovering {
  */
 enum mu_status mu_train_recover(struct train_recovering *r, enum train_trouble what,
 				enum mu_status st);
-/* May errors be taken? The same on all workers. */
+/* May errors be taken? The same on all workers, as are these options. */
 bool mu_train_recovers(const struct train_recovering *r);
+/* By a policy that does not skip: steps without a worker's part are done again. */
+bool mu_train_replays(const struct train_recovering *r);
 
 #endif

@@ -31,8 +31,16 @@ const unsigned mu_train_n_recoveries = sizeof mu_train_recoveries / sizeof *mu_t
 
 bool mu_train_recovers(const struct train_recovering *r)
 {
-	for (unsigned i = 1; r && i < mu_train_n_recoveries; i++)
+	for (unsigned i = 1; !r->ends && i < mu_train_n_recoveries; i++)
 		if (mu_train_recoveries[i].chosen(r->conf))
+			return true;
+	return false;
+}
+
+bool mu_train_replays(const struct train_recovering *r)
+{
+	for (unsigned i = 1; i < mu_train_n_recoveries; i++)
+		if (mu_train_recoveries[i].chosen(r->conf) && !mu_train_recoveries[i].skips)
 			return true;
 	return false;
 }
@@ -47,8 +55,7 @@ static bool is_survived(enum mu_status st, enum train_trouble what)
 /* The worker with the error says it; after the first one others follow from it. */
 static bool says(const struct train_recovering *r, enum train_trouble what, enum mu_status st)
 {
-	return r->wanted == 0 && st != MU_OK && st != MU_ERR_PEER &&
-	       (what != TRAIN_NOT_GOOD || r->worker == 0);
+	return st != MU_OK && st != MU_ERR_PEER && (what != TRAIN_NOT_GOOD || r->worker == 0);
 }
 
 enum mu_status mu_train_recover(struct train_recovering *r, enum train_trouble what,
@@ -61,10 +68,11 @@ enum mu_status mu_train_recover(struct train_recovering *r, enum train_trouble w
 
 		if (!policy->chosen(r->conf) || !(policy->takes & what))
 			continue;
-		if (says(r, what, st))
+		if (r->wanted < i && says(r, what, st))
 			mu_log_warn("worker %d: %s (%s)", r->worker, mu_trace_message(),
 				    policy->option);
-		r->wanted = r->wanted > i ? r->wanted : i;
+		if (r->wanted < i && st != MU_ERR_PEER) /* that worker asks for it */
+			r->wanted = i;
 		mu_trace_clear();
 		return MU_OK;
 	}
