@@ -144,7 +144,7 @@ static enum mu_status check_return(struct checkpoint_rollback *back)
 		MU_FAIL(MU_ERR_NUMERIC,
 			"%s: training has gone back to %s %d times in a row, and an error came "
 			"each time: the warnings above name it",
-			back->option, *back->path ? back->path : "its begin",
+			back->option, *back->path ? back->path : "its beginning",
 			CHECKPOINT_MOST_IN_A_ROW);
 out:
 	return st;

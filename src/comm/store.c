@@ -13,8 +13,7 @@ enum mu_status mu_store_check_ranks(const char *type, unsigned facts, const stru
 	if ((facts & MU_STORE_ONE_WORKER) && t->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
-			"another "
-			"dist_ store",
+			"another dist_ store",
 			type, t->num_workers);
 	if (has_servers && t->num_servers == 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", type);

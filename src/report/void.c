@@ -22,9 +22,9 @@ static void warn_of_modes(const struct mu_options *o, const struct conf *v)
 	const enum conf_mode mode = mu_conf_mode(v);
 	const char *own = mu_conf_mode_option(v, mode), *other;
 
-	for (unsigned i = mode + 1; i < CONF_MODE_N; i++) {
+	for (unsigned i = mode + 1; mode != CONF_MODE_PREDICT && i < CONF_MODE_N; i++) {
 		other = mu_conf_mode_option(v, (enum conf_mode)i);
-		if (other && mu_options_given(o, other) && mode != CONF_MODE_PREDICT)
+		if (other && mu_options_given(o, other))
 			mu_log_warn("--%s has no effect with --%s: a run does one of them", other,
 				    own);
 	}

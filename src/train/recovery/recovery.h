@@ -6,7 +6,7 @@
  * communicators, store and data of its own, from the newest checkpoint. The other errors end the
  * job (train.c, end_badly). A policy is a row of table.c.
  *
- * No file holds weights that are not finite (checkpoint/saver.c), so the newest one is good.
+ * No file holds weights that are not finite (checkpoint/writer.c), so the newest one is good.
  */
 #ifndef TRAIN_RECOVERY_RECOVERY_H
 #define TRAIN_RECOVERY_RECOVERY_H
@@ -29,7 +29,7 @@ struct train_recovery {
 	bool (*chosen)(const struct conf *v);
 	unsigned takes; /* enum train_trouble */
 	/* The next run begins after the batch at which this one ended; else where the checkpoint
-	 * is, and an error that comes again at the same place ends the job. */
+	 * is, and errors in a row from the same file end the job. */
 	bool skips;
 	const char *before, *after; /* the name of the worker, in the cause: "an error of", "" */
 };
