@@ -383,7 +383,7 @@ BEGIN {
 	max_script_columns = 120 # shell, awk, m4 and make have long words that cannot be cut
 	max_function = 80
 	max_members = 30
-	small_structs = " comm keys kvstore "
+	small_structs = " comm keys kvstore net "
 	max_file = 500
 	max_header = 700 # a public one: a manual
 	max_folder = 30

@@ -179,14 +179,14 @@ static const struct {
 
 static const struct net_param *param_of(const struct mu_plan *plan, size_t k)
 {
-	const struct plan_key *key = &plan->keys[k];
+	const struct plan_key *key = &plan->layout.keys[k];
 
 	return &plan->net->layers[plan->ops[key->op].index].params[key->param];
 }
 
 static float initial_value(const struct mu_plan *plan, size_t k)
 {
-	const char *name = plan->slices[k].name;
+	const char *name = plan->layout.slices[k].name;
 
 	if (mu_stem(name, "_gamma") || mu_stem(name, "_moving_var"))
 		return 1;
@@ -199,14 +199,14 @@ static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct
 		       struct weight *w)
 {
 	const struct mu_shape *shape = mu_plan_slice_shape(plan, k);
-	const char *name = plan->slices[k].name;
+	const char *name = plan->layout.slices[k].name;
 	size_t window = 1;
 
 	for (int i = 2; i < shape->ndims; i++)
 		window *= shape->dims[i];
 	w->random.sample = k;
 	w->rows = shape->dims[0];
-	w->columns = plan->slices[k].n / w->rows;
+	w->columns = plan->layout.slices[k].n / w->rows;
 	w->fan_in = shape->ndims > 1 ? shape->dims[1] * window : 1;
 	w->fan_out = shape->dims[0] * window;
 	if (!mu_stem(name, "_weight")) {
@@ -214,7 +214,7 @@ static void init_slice(const struct mu_plan *plan, size_t k, void (*init)(struct
 		return;
 	}
 	init(w);
-	for (size_t i = 0; i < plan->slices[k].n && param_of(plan, k)->scale > 0; i++)
+	for (size_t i = 0; i < plan->layout.slices[k].n && param_of(plan, k)->scale > 0; i++)
 		w->values[i] *= param_of(plan, k)->scale;
 }
 
@@ -237,11 +237,11 @@ enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *init
 			"initializer %s: unknown; known are default, xavier, msra, orthogonal, "
 			"normal, uniform, one, zero, uniform-0.1, normal-0.02",
 			initializer);
-	for (size_t k = 0; k < plan->n_slices; k++)
-		if (plan->slices[k].n > largest)
-			largest = plan->slices[k].n;
+	for (size_t k = 0; k < plan->layout.n_slices; k++)
+		if (plan->layout.slices[k].n > largest)
+			largest = plan->layout.slices[k].n;
 	MU_TRY(MU_ALLOC(w.values, largest, "initial weights"));
-	for (size_t k = 0; k < plan->n_slices; k++) {
+	for (size_t k = 0; k < plan->layout.n_slices; k++) {
 		init_slice(plan, k, init, &w);
 		MU_TRY(mu_plan_slice_from_plain(plan, k, w.values, flat));
 	}

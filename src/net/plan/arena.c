@@ -281,8 +281,8 @@ static void find_lifetimes(struct layout *m)
 			use_later(m, i);
 	}
 	for (size_t l = 0; l < plan->n_ops; l++)
-		for (size_t k = plan->restore_first[l]; k < plan->restore_first[l + 1]; k++)
-			use_restored(m, plan->restores[k], backward_time(plan, l));
+		for (size_t k = plan->restore.first[l]; k < plan->restore.first[l + 1]; k++)
+			use_restored(m, plan->restore.all[k], backward_time(plan, l));
 	use_borders(m);
 }
 
@@ -344,12 +344,12 @@ static void place(struct layout *m)
 		if (b->at + b->nbytes > total)
 			total = b->at + b->nbytes;
 	}
-	m->plan->arena_bytes = total;
+	m->plan->memory.nbytes = total;
 }
 
 static void *pointer(const struct layout *m, size_t b)
 {
-	return (char *)m->plan->arena + m->buffers[b].at;
+	return (char *)m->plan->memory.arena + m->buffers[b].at;
 }
 
 static void set_pointers(struct layout *m)
@@ -378,7 +378,7 @@ static void set_pointers(struct layout *m)
 static enum mu_status check_fits(const struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	double have = mu_memory_bytes(), need = (double)plan->arena_bytes;
+	double have = mu_memory_bytes(), need = (double)plan->memory.nbytes;
 
 	if (have > 0 && need > have)
 		MU_FAIL(MU_ERR_MEMORY,
@@ -409,9 +409,9 @@ enum mu_status mu_plan_memory(struct mu_plan *plan)
 	assign_buffers(&m);
 	find_lifetimes(&m);
 	place(&m);
-	if (plan->dry)
+	if (plan->memory.dry)
 		goto out;
-	if (!plan->borrowed) {
+	if (!plan->memory.borrowed) {
 		if (!plan->device->ops->memory)
 			MU_TRY(check_fits(plan));
 		MU_TRY(mu_plan_alloc_arena(plan));

@@ -58,17 +58,17 @@ enum mu_status mu_plan_alloc_states(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(MU_ALLOC(plan->states, plan->n_ops, "states of blocks"));
+	MU_TRY(MU_ALLOC(plan->block.states, plan->n_ops, "states of blocks"));
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const size_t n = state_of(&plan->ops[i]);
 
 		if (n == 0)
 			continue;
-		MU_TRY(alloc_state(plan, &plan->states[i].own, 2 * n));
-		if (!plan->first_block && plan->ops[i].shared_nbytes > 0)
-			MU_TRY(mu_alloc(&plan->states[i].shared, plan->ops[i].shared_nbytes,
+		MU_TRY(alloc_state(plan, &plan->block.states[i].own, 2 * n));
+		if (!plan->block.first && plan->ops[i].shared_nbytes > 0)
+			MU_TRY(mu_alloc(&plan->block.states[i].shared, plan->ops[i].shared_nbytes,
 					"weights of blocks"));
-		plan->ops[i].state = &plan->states[i].op;
+		plan->ops[i].state = &plan->block.states[i].op;
 	}
 out:
 	return st;
@@ -78,32 +78,34 @@ void mu_plan_free_states(struct mu_plan *plan)
 {
 	const struct mu_device_memory *memory = plan->device->ops->memory;
 
-	for (size_t i = 0; plan->states && i < plan->n_ops; i++) {
+	for (size_t i = 0; plan->block.states && i < plan->n_ops; i++) {
 		if (memory)
-			memory->free(plan->device, plan->states[i].own);
+			memory->free(plan->device, plan->block.states[i].own);
 		else
-			mu_free(plan->states[i].own);
-		mu_free(plan->states[i].shared);
+			mu_free(plan->block.states[i].own);
+		mu_free(plan->block.states[i].shared);
 	}
-	mu_free(plan->states);
+	mu_free(plan->block.states);
 }
 
 void mu_plan_join(struct mu_plan *plan, size_t block, const struct mu_plan *before,
 		  const struct mu_plan *after)
 {
+	const struct mu_plan *first = plan->block.first ? plan->block.first : plan;
+
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const size_t n = state_of(&plan->ops[i]);
-		struct plan_state *s = &plan->states[i];
+		struct plan_state *s = &plan->block.states[i];
 
 		plan->ops[i].block = block;
 		if (n == 0)
 			continue;
 		s->op = (struct mu_state){
-			.before = before ? before->states[i].own : NULL,
-			.after_grad = after ? after->states[i].own + n : NULL,
+			.before = before ? before->block.states[i].own : NULL,
+			.after_grad = after ? after->block.states[i].own + n : NULL,
 			.after = after ? s->own : NULL,
 			.before_grad = before ? s->own + n : NULL,
-			.shared = (plan->first_block ? plan->first_block : plan)->states[i].shared,
+			.shared = first->block.states[i].shared,
 			.has_shared = after,
 		};
 	}

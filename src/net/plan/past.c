@@ -27,13 +27,13 @@ static enum mu_status remember(struct mu_plan *plan, size_t most, float *const *
 
 	for (size_t i = 0; i < plan->n_ops; i++)
 		MU_TRY(check(plan, &plan->ops[i]));
-	MU_TRY(MU_ALLOC(plan->pasts, plan->n_ops, "past steps"));
-	plan->shares_past = rows != NULL;
+	MU_TRY(MU_ALLOC(plan->past.all, plan->n_ops, "past steps"));
+	plan->past.shared = rows != NULL;
 	for (size_t i = 0, n = 0; i < plan->n_ops; i++) {
 		struct mu_op *op = &plan->ops[i];
 		const struct mu_layer_kind *kind = mu_layer_kind(op->kind);
 		const size_t size = kind->past ? kind->past(op, most) : 0;
-		struct mu_past *past = &plan->pasts[i];
+		struct mu_past *past = &plan->past.all[i];
 
 		past->most = most;
 		if (size > 0 && rows)
@@ -60,9 +60,9 @@ enum mu_status mu_plan_share_past(struct mu_plan *plan, const struct mu_plan *of
 
 	MU_TRY(MU_ALLOC(rows, of->n_ops, "past steps"));
 	for (size_t i = 0; i < of->n_ops; i++)
-		if (of->pasts[i].rows)
-			rows[n++] = of->pasts[i].rows;
-	MU_TRY(remember(plan, of->pasts[0].most, rows));
+		if (of->past.all[i].rows)
+			rows[n++] = of->past.all[i].rows;
+	MU_TRY(remember(plan, of->past.all[0].most, rows));
 out:
 	mu_free(rows);
 	return st;
@@ -71,12 +71,12 @@ out:
 void mu_plan_set_past(struct mu_plan *plan, size_t steps)
 {
 	for (size_t i = 0; i < plan->n_ops; i++)
-		plan->pasts[i].steps = steps;
+		plan->past.all[i].steps = steps;
 }
 
 void mu_plan_forget(struct mu_plan *plan)
 {
-	for (size_t i = 0; plan->pasts && !plan->shares_past && i < plan->n_ops; i++)
-		mu_free(plan->pasts[i].rows);
-	mu_free(plan->pasts);
+	for (size_t i = 0; plan->past.all && !plan->past.shared && i < plan->n_ops; i++)
+		mu_free(plan->past.all[i].rows);
+	mu_free(plan->past.all);
 }

@@ -8,16 +8,6 @@
 
 #include <muster/base.h>
 
-static struct mu_param *op_param(struct mu_op *op, int param)
-{
-	return param < op->n_params ? &op->params[param] : &op->aux[param - op->n_params];
-}
-
-struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k)
-{
-	return op_param(&plan->ops[plan->keys[k].op], plan->keys[k].param);
-}
-
 static enum mu_status allocate(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
@@ -27,14 +17,7 @@ static enum mu_status allocate(struct mu_plan *plan)
 	plan->tensors = calloc(plan->n_tensors, sizeof *plan->tensors);
 	plan->ops = calloc(n_layers, sizeof *plan->ops);
 	plan->links = calloc(n_layers, sizeof *plan->links);
-	plan->op_keys = calloc(n_layers, sizeof *plan->op_keys);
-	plan->ties = calloc(n_layers, sizeof *plan->ties);
-	plan->restores = calloc(n_layers, sizeof *plan->restores);
-	plan->restore_first = calloc(n_layers + 1, sizeof *plan->restore_first);
-	plan->slices = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->slices);
-	plan->keys = calloc(n_layers * NET_MAX_PARAMS, sizeof *plan->keys);
-	if (!plan->tensors || !plan->ops || !plan->links || !plan->op_keys || !plan->ties ||
-	    !plan->restores || !plan->restore_first || !plan->slices || !plan->keys)
+	if (!plan->tensors || !plan->ops || !plan->links)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of network %s",
 			plan->net->config.network);
 out:
@@ -70,8 +53,8 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 		struct mu_op *op = &plan->ops[i];
 
 		for (int p = 0; like && p < op->n_params + op->n_aux; p++) {
-			const struct mu_param *from = op_param(&like->ops[first + i], p);
-			struct mu_param *to = op_param(op, p);
+			const struct mu_param *from = mu_plan_op_param(&like->ops[first + i], p);
+			struct mu_param *to = mu_plan_op_param(op, p);
 
 			to->n_padded = from->n_padded;
 			MU_TRY(device->copy_layout(plan->device, from->layout, &to->layout));
@@ -79,77 +62,10 @@ static enum mu_status plan_device(struct mu_plan *plan, const struct mu_plan *li
 		MU_TRY(mu_plan_tie_layout(plan, i));
 		plan->n_planned++;
 		op->fusion.weights_later =
-			plan->of_block && plan->phase == MU_PHASE_TRAIN && device->backward_weights;
+			plan->block.on && plan->phase == MU_PHASE_TRAIN && device->backward_weights;
 		MU_TRY(device->plan(plan->device, op));
 	}
 	mu_plan_join_splits(plan);
-out:
-	return st;
-}
-
-static void add_slice(struct mu_plan *plan, size_t i, int p, bool aux)
-{
-	struct mu_op *op = &plan->ops[i];
-	const struct mu_param *param = op_param(op, p);
-	struct mu_slice *slice = &plan->slices[plan->n_slices];
-
-	*slice = (struct mu_slice){
-		.name = param->name,
-		.at = plan->n,
-		.n = mu_shape_n(&param->shape),
-		.n_padded = param->n_padded,
-		.rule = aux ? MU_SLICE_AVERAGE : MU_SLICE_LEARN,
-	};
-	if (aux)
-		slice->momentum = ((const struct mu_batch_norm *)op->attr)->momentum;
-	plan->keys[plan->n_slices] = (struct plan_key){i, p};
-	plan->op_keys[i][p] = plan->n_slices++;
-	plan->n += mu_pad(param->n_padded);
-}
-
-/* Use the slices of the whole plan. */
-static void copy_slices(struct mu_plan *plan, const struct mu_plan *whole)
-{
-	for (size_t i = 0; i < plan->n_ops; i++) {
-		const struct mu_op *op = &plan->ops[i];
-
-		for (int p = mu_plan_first_own(plan, i); p < op->n_params + op->n_aux; p++) {
-			size_t key = whole->op_keys[plan->first + i][p];
-
-			plan->slices[plan->n_slices] = whole->slices[key];
-			plan->keys[plan->n_slices] = (struct plan_key){i, p};
-			plan->op_keys[i][p] = plan->n_slices++;
-		}
-	}
-	plan->n = whole->n;
-}
-
-static void add_slices(struct mu_plan *plan)
-{
-	for (size_t i = 0; i < plan->n_ops; i++)
-		for (int p = mu_plan_first_own(plan, i); p < plan->ops[i].n_params; p++)
-			add_slice(plan, i, p, false);
-	for (size_t i = 0; i < plan->n_ops; i++)
-		for (int p = 0; p < plan->ops[i].n_aux; p++)
-			add_slice(plan, i, plan->ops[i].n_params + p, true);
-}
-
-static enum mu_status make_slices(struct mu_plan *plan)
-{
-	enum mu_status st = MU_OK;
-
-	for (size_t i = 0; i < plan->n_ops; i++) {
-		plan->op_keys[i] = calloc(NET_MAX_PARAMS, sizeof **plan->op_keys);
-		if (!plan->op_keys[i])
-			MU_FAIL(MU_ERR_MEMORY, "no memory for the keys of %s", plan->ops[i].name);
-	}
-	if (plan->part)
-		copy_slices(plan, plan->part->whole);
-	else
-		add_slices(plan);
-	for (size_t i = 0; i < plan->n_ops; i++)
-		if (plan->ties[i].with != MU_PLAN_NONE)
-			plan->op_keys[i][0] = plan->op_keys[plan->ties[i].with][0];
 out:
 	return st;
 }
@@ -168,7 +84,7 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 	MU_TRY(mu_plan_find_ties(plan));
 	MU_TRY(mu_plan_choose_restores(plan));
 	MU_TRY(plan_device(plan, like));
-	MU_TRY(make_slices(plan));
+	MU_TRY(mu_plan_lay_keys(plan));
 	MU_TRY(mu_plan_memory(plan));
 out:
 	return st;
@@ -198,8 +114,11 @@ enum mu_status mu_plan_new_dry(struct mu_plan **out, const struct mu_net *net,
 			       struct mu_device *device, size_t batch, enum mu_phase phase,
 			       const struct mu_plan *like)
 {
-	const struct mu_plan model = {
-		.net = net, .device = device, .phase = phase, .batch_size = batch, .dry = true};
+	const struct mu_plan model = {.net = net,
+				      .device = device,
+				      .phase = phase,
+				      .batch_size = batch,
+				      .memory.dry = true};
 
 	return new_plan(out, &model, like);
 }
@@ -212,9 +131,9 @@ enum mu_status mu_plan_new_part(struct mu_plan **out, const struct mu_plan_part 
 				      .batch_size = part->batch,
 				      .part = part,
 				      .first = part->first,
-				      .of_block = part->of_block,
-				      .first_block = part->first_block,
-				      .dry = true};
+				      .block.on = part->of_block,
+				      .block.first = part->first_block,
+				      .memory.dry = true};
 
 	return new_plan(out, &model, part->whole);
 }
@@ -223,15 +142,15 @@ enum mu_status mu_plan_allocate(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 
-	if (!plan->dry)
+	if (!plan->memory.dry)
 		goto out;
-	plan->dry = false;
+	plan->memory.dry = false;
 	MU_TRY(mu_plan_memory(plan));
 	MU_TRY(mu_plan_alloc_words(plan));
 	MU_TRY(mu_plan_feed_open(plan));
-	if (plan->of_block)
+	if (plan->block.on)
 		MU_TRY(mu_plan_alloc_states(plan));
-	if (!plan->probabilities && mu_plan_has_end(plan) && !plan->device->ops->memory &&
+	if (!plan->result.probabilities && mu_plan_has_end(plan) && !plan->device->ops->memory &&
 	    !mu_plan_rows(plan))
 		MU_TRY(mu_plan_alloc_probabilities(plan));
 out:
@@ -241,12 +160,13 @@ out:
 enum mu_status mu_plan_allocate_in(struct mu_plan *plan, const struct mu_plan *owner)
 {
 	const size_t n = mu_shape_n(mu_plan_probabilities_shape(plan));
+	const size_t nbytes = plan->memory.nbytes;
 
-	if (plan->dry && owner->arena && owner->arena_bytes >= plan->arena_bytes &&
+	if (plan->memory.dry && owner->memory.arena && owner->memory.nbytes >= nbytes &&
 	    mu_shape_n(mu_plan_probabilities_shape(owner)) >= n) {
-		plan->arena = owner->arena;
-		plan->probabilities = owner->probabilities;
-		plan->borrowed = true;
+		plan->memory.arena = owner->memory.arena;
+		plan->result.probabilities = owner->result.probabilities;
+		plan->memory.borrowed = true;
 	}
 	return mu_plan_allocate(plan);
 }
@@ -278,29 +198,26 @@ void mu_plan_free(struct mu_plan *plan)
 		if (i < plan->n_planned)
 			plan->device->ops->release(plan->device, op);
 		for (int p = 0; p < op->n_params + op->n_aux; p++)
-			plan->device->ops->free_layout(plan->device, op_param(op, p)->layout);
+			plan->device->ops->free_layout(plan->device,
+						       mu_plan_op_param(op, p)->layout);
 		for (int o = 0; o < op->n_outputs; o++)
 			plan->device->ops->free_layout(plan->device, op->outputs[o]->layout);
 		free(plan->links[i]);
-		free(plan->op_keys[i]);
 	}
 	for (size_t i = 0; i < plan->n_received; i++)
 		plan->device->ops->free_layout(plan->device,
 					       plan->tensors[plan->received[i]].layout);
+	mu_plan_free_layout(plan);
 	mu_plan_free_memory(plan);
 	mu_plan_free_states(plan);
 	mu_plan_forget(plan);
 	mu_plan_free_probabilities(plan);
 	mu_free(plan->received);
+	mu_free(plan->restore.all);
+	mu_free(plan->restore.first);
 	free(plan->tensors);
 	free(plan->ops);
 	free(plan->links);
-	free(plan->op_keys);
-	free(plan->ties);
-	free(plan->restores);
-	free(plan->restore_first);
-	free(plan->slices);
-	free(plan->keys);
 	free(plan);
 }
 
@@ -309,6 +226,7 @@ static enum mu_status bind(struct mu_plan *plan, struct plan_arrays arrays)
 {
 	enum mu_status st = MU_OK;
 	const bool train = plan->phase == MU_PHASE_TRAIN;
+	const struct plan_layout *layout = &plan->layout;
 
 	mu_plan_record_drop(plan);
 	MU_TRY(mu_plan_mirror(plan, &arrays));
@@ -317,12 +235,12 @@ static enum mu_status bind(struct mu_plan *plan, struct plan_arrays arrays)
 
 		mu_plan_tie_adds(plan, i, arrays.sum && !(plan->batch.loss_scale > 0));
 		for (int p = 0; p < op->n_params + op->n_aux; p++) {
-			float *gradients = plan->ties[i].sums ? arrays.sum : arrays.gradients;
-			const size_t key = plan->op_keys[i][p], at = plan->slices[key].at;
-			const size_t place = plan->places ? plan->places[key] : at;
+			float *gradients = layout->ties[i].sums ? arrays.sum : arrays.gradients;
+			const size_t key = layout->op_keys[i][p], at = layout->slices[key].at;
+			const size_t place = plan->flat.places ? plan->flat.places[key] : at;
 
-			op_param(op, p)->data = arrays.weights + at;
-			op_param(op, p)->grad = train ? gradients + place : NULL;
+			mu_plan_op_param(op, p)->data = arrays.weights + at;
+			mu_plan_op_param(op, p)->grad = train ? gradients + place : NULL;
 		}
 		MU_TRY(plan->device->ops->bind(plan->device, op));
 	}
@@ -332,7 +250,7 @@ out:
 
 void mu_plan_set_places(struct mu_plan *plan, const size_t *places)
 {
-	plan->places = places;
+	plan->flat.places = places;
 }
 
 enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradients)
@@ -345,13 +263,13 @@ enum mu_status mu_plan_bind(struct mu_plan *plan, float *weights, float *gradien
 enum mu_status mu_plan_bind_sum(struct mu_plan *plan, float *weights, float *sum, float *own,
 				bool last)
 {
-	plan->sum_stays = !last;
+	plan->flat.sum_stays = !last;
 	return bind(plan, (struct plan_arrays){weights, own, sum});
 }
 
 bool mu_plan_adds(const struct mu_plan *plan, size_t l)
 {
-	return plan->ties[l].sums;
+	return plan->layout.ties[l].sums;
 }
 
 /*
@@ -361,8 +279,8 @@ static enum mu_status restore(struct mu_plan *plan, size_t l)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t i = plan->restore_first[l]; i < plan->restore_first[l + 1]; i++) {
-		size_t r = plan->restores[i];
+	for (size_t i = plan->restore.first[l]; i < plan->restore.first[l + 1]; i++) {
+		size_t r = plan->restore.all[i];
 		double start = plan->times ? mu_now() : 0;
 
 		MU_TRY(plan->device->ops->restore(plan->device, &plan->ops[r]));
@@ -414,7 +332,7 @@ static enum mu_status run_backwards(struct mu_plan *plan, size_t from, size_t to
 	const struct mu_device_ops *device = plan->device->ops;
 
 	for (size_t i = to; i-- > from;) {
-		if (device->conclude && plan->ties[i].reader < to) {
+		if (device->conclude && plan->layout.ties[i].reader < to) {
 			MU_TRY(device->conclude(plan->device, &plan->ops[i + 1], to - (i + 1)));
 			to = i + 1;
 		}
@@ -463,11 +381,11 @@ enum mu_status mu_plan_backward_begin(struct mu_plan *plan, size_t l)
 	bool given;
 
 	if (l + 1 == plan->n_ops)
-		plan->left = plan->begun = plan->n_ops;
+		plan->backward.left = plan->backward.begun = plan->n_ops;
 	MU_TRY(mu_plan_submit(plan, true, l, &given));
-	while (given && plan->begun > l) {
-		MU_TRY(mu_plan_download(plan, plan->begun - 1));
-		plan->begun--;
+	while (given && plan->backward.begun > l) {
+		MU_TRY(mu_plan_download(plan, plan->backward.begun - 1));
+		plan->backward.begun--;
 	}
 out:
 	return st;

@@ -74,6 +74,79 @@ struct plan_record {
 	struct mu_batch batch; /* batch during the recording */
 };
 
+/* The keys: slices of the flat arrays, as the device lays them out. */
+struct plan_layout {
+	struct mu_slice *slices;
+	struct plan_key *keys;
+	size_t n_slices, n;    /* n: elements of a flat array */
+	size_t **op_keys;      /* per operation: its n_params + n_aux keys */
+	struct plan_tie *ties; /* per operation */
+};
+
+/* The flat arrays in use, and how they come to a device with its own memory and back. */
+struct plan_flat {
+	const size_t *places;      /* see mu_plan_set_places */
+	struct plan_arrays host;   /* as passed by the caller */
+	struct plan_arrays mirror; /* the device's, if it has its own memory */
+	struct plan_mirror mirrors[PLAN_MIRRORS]; /* these, and others bound before */
+	/* For such a device: version of each key's weights, owned by the caller (NULL: unknown),
+	 * and 1 + the version that forward has copied to the device, 0 for none. */
+	const uint64_t *versions;
+	uint64_t *brought;
+	bool resident; /* the caller moves the arrays: see mu_plan_set_resident */
+	bool has_weights, sum_stays; /* see mu_plan_set_upload; mu_plan_bind_sum, except with
+					`last` */
+};
+
+/* all[first[l] .. first[l + 1]): operations to restore before l's backward, in this order. */
+struct plan_restore {
+	size_t *all, *first;
+};
+
+/* Backward of a device with its own memory. */
+struct plan_backward {
+	uint64_t *marks; /* after backward of each layer and the copy of its gradients */
+	size_t begun, left; /* submitted for layers `begun` and later; gradients of layers `left`
+			       and later have arrived */
+};
+
+struct plan_memory {
+	void *arena;
+	size_t nbytes;
+	bool borrowed; /* owned by another plan */
+	bool dry;      /* without arena: for queries only */
+};
+
+/* A part of a time block. */
+struct plan_block {
+	bool on;                     /* with states, one per operation once allocated */
+	const struct mu_plan *first; /* see struct mu_plan_part */
+	struct plan_state *states;
+};
+
+/* mu_plan_remember. */
+struct plan_past {
+	struct mu_past *all; /* per operation; NULL: it remembers nothing */
+	bool shared;         /* their rows are another plan's */
+};
+
+/* Loss scaling: was a gradient not finite since the last query? The word is in device memory, if
+ * the device has its own. */
+struct plan_scale {
+	bool overflowed;
+	uint32_t *word;
+};
+
+struct plan_result {
+	/* Plain copy, if the device's layout is not plain; of rows, and of a device with its own
+	 * memory, made at the first query. */
+	float *probabilities;
+	bool owned;
+	/* mu_plan_set_results_later: the last forward's have not been waited for; their mark. */
+	bool due;
+	uint64_t mark;
+};
+
 struct mu_plan {
 	const struct mu_net *net;
 	struct mu_device *device;
@@ -93,56 +166,26 @@ struct mu_plan {
 	/* Tensors that are read here and written elsewhere: the net's input, and tensors of other
 	 * parts. */
 	size_t *received, n_received;
-	/* restores[restore_first[l] .. restore_first[l + 1]): operations to restore before l's
-	 * backward, in this order. */
-	size_t *restores, *restore_first;
-	struct mu_slice *slices;
-	struct plan_key *keys;
-	size_t n_slices, n;
-	size_t **op_keys;          /* per operation: its n_params + n_aux keys */
-	struct plan_tie *ties;     /* per operation */
-	const size_t *places;      /* see mu_plan_set_places */
-	struct plan_arrays host;   /* as passed by the caller */
-	struct plan_arrays mirror; /* the device's, if it has its own memory */
-	struct plan_mirror mirrors[PLAN_MIRRORS]; /* these, and others bound before */
-	/* For such a device: version of each key's weights, owned by the caller (NULL: unknown),
-	 * and 1 + the version that forward has copied to the device, 0 for none. */
-	const uint64_t *versions;
-	uint64_t *brought;
-	bool resident; /* the caller moves the arrays: see mu_plan_set_resident */
-	bool has_weights, sum_stays; /* see mu_plan_set_upload; mu_plan_bind_sum, except with
-					`last` */
+	struct plan_layout layout;
+	struct plan_flat flat;
+	struct plan_memory memory;
+	struct plan_restore restore;
+	struct plan_block block;
+	struct plan_past past;
 	struct plan_feed feed;
 	struct plan_record record;
-	/* For such a device: a mark after backward of each layer and the copy of its gradients. */
-	uint64_t *marks;
-	size_t begun, left; /* backward has been submitted for layers `begun` and later; gradients
-			       of layers `left` and later have arrived */
-	void *arena;
-	bool borrowed; /* owned by another plan */
-	size_t arena_bytes;
+	struct plan_backward backward;
+	struct plan_scale scale;
+	struct plan_result result;
 	struct mu_layer_times *times; /* of all layers, owned by the caller; NULL: not measured */
-	bool dry;                     /* without arena: for queries only */
-	bool of_block;                /* with states, one per operation once allocated */
-	const struct mu_plan *first_block; /* see struct mu_plan_part */
-	struct plan_state *states;
-	struct mu_past *pasts; /* per operation, with mu_plan_remember; else NULL */
-	bool shares_past;      /* their rows are another plan's */
-	/* Loss scaling: was a gradient not finite since the last query? The word is in device
-	 * memory, if the device has its own. */
-	bool overflowed;
-	uint32_t *overflow;
-	/* Plain copy, if the device's layout is not plain; of rows, and of a device with its own
-	 * memory, made when it is asked for. */
-	float *probabilities;
-	bool has_probabilities; /* of its own */
-	/* mu_plan_set_results_later: the last forward's have not been waited for; their mark. */
-	bool results_due;
-	uint64_t results_mark;
 };
 
-/* The parameter of slice k. */
+/* layout.c: the keys of all operations, or for a part those of the whole plan's. */
+enum mu_status mu_plan_lay_keys(struct mu_plan *plan);
+void mu_plan_free_layout(struct mu_plan *plan);
+/* The parameter of slice k; parameter `param`, as net_layer counts, of an operation. */
 struct mu_param *mu_plan_param(const struct mu_plan *plan, size_t k);
+struct mu_param *mu_plan_op_param(struct mu_op *op, int param);
 
 /* fuse.c: fill ops and links from the net's layers, fusing activations. */
 enum mu_status mu_plan_operations(struct mu_plan *plan);

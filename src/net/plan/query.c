@@ -9,18 +9,18 @@
 
 const struct mu_slice *mu_plan_slices(const struct mu_plan *plan, size_t *n_slices)
 {
-	*n_slices = plan->n_slices;
-	return plan->slices;
+	*n_slices = plan->layout.n_slices;
+	return plan->layout.slices;
 }
 
 size_t mu_plan_n(const struct mu_plan *plan)
 {
-	return plan->n;
+	return plan->layout.n;
 }
 
 size_t mu_plan_arena_bytes(const struct mu_plan *plan)
 {
-	return plan->arena_bytes;
+	return plan->memory.nbytes;
 }
 
 /* FNV-1a over all data that determine where an element lies. */
@@ -28,8 +28,8 @@ uint64_t mu_plan_hash(const struct mu_plan *plan)
 {
 	uint64_t hash = MU_HASH_START;
 
-	for (size_t k = 0; k < plan->n_slices; k++) {
-		const struct mu_slice *s = &plan->slices[k];
+	for (size_t k = 0; k < plan->layout.n_slices; k++) {
+		const struct mu_slice *s = &plan->layout.slices[k];
 		uint64_t words[4] = {s->at, s->n, s->n_padded, 0};
 
 		words[3] = plan->device->ops->hash_layout(plan->device,
@@ -105,13 +105,13 @@ size_t mu_plan_layer_keys(const struct mu_plan *plan, size_t l, const size_t **k
 {
 	const int first = mu_plan_first_own(plan, l);
 
-	*keys = plan->op_keys[l] + first;
+	*keys = plan->layout.op_keys[l] + first;
 	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux - first);
 }
 
 size_t mu_plan_layer_writes(const struct mu_plan *plan, size_t l, const size_t **keys)
 {
-	*keys = plan->op_keys[l];
+	*keys = plan->layout.op_keys[l];
 	return (size_t)(plan->ops[l].n_params + plan->ops[l].n_aux);
 }
 
@@ -135,13 +135,13 @@ enum mu_status mu_plan_key_to_plain(const struct mu_plan *plan, size_t k, const 
 enum mu_status mu_plan_slice_from_plain(const struct mu_plan *plan, size_t k, const float *plain,
 					float *flat)
 {
-	return mu_plan_key_from_plain(plan, k, plain, flat + plan->slices[k].at);
+	return mu_plan_key_from_plain(plan, k, plain, flat + plan->layout.slices[k].at);
 }
 
 enum mu_status mu_plan_slice_to_plain(const struct mu_plan *plan, size_t k, const float *flat,
 				      float *plain)
 {
-	return mu_plan_key_to_plain(plan, k, flat + plan->slices[k].at, plain);
+	return mu_plan_key_to_plain(plan, k, flat + plan->layout.slices[k].at, plain);
 }
 
 const struct mu_shape *mu_plan_slice_shape(const struct mu_plan *plan, size_t k)

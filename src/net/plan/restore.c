@@ -147,15 +147,17 @@ enum mu_status mu_plan_choose_restores(struct mu_plan *plan)
 	size_t *at = NULL, n = 0;
 
 	MU_TRY(MU_ALLOC(at, plan->n_ops, "restores"));
+	MU_TRY(MU_ALLOC(plan->restore.all, plan->n_ops, "restores"));
+	MU_TRY(MU_ALLOC(plan->restore.first, plan->n_ops + 1, "restores of layers"));
 	if (plan->phase == MU_PHASE_TRAIN)
 		choose(plan, at);
 	for (size_t l = 0; l < plan->n_ops; l++) {
-		plan->restore_first[l] = n;
+		plan->restore.first[l] = n;
 		for (size_t i = 0; i < plan->n_ops; i++)
 			if (plan->ops[i].fusion.restored && at[i] == l)
-				plan->restores[n++] = i;
+				plan->restore.all[n++] = i;
 	}
-	plan->restore_first[plan->n_ops] = n;
+	plan->restore.first[plan->n_ops] = n;
 out:
 	mu_free(at);
 	return st;

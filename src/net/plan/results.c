@@ -16,14 +16,14 @@ const float *mu_plan_probabilities(struct mu_plan *plan)
 		return out->data;
 	if (last->fusion.in_place && plan->phase == MU_PHASE_TRAIN && plan->device->ops->memory)
 		return NULL; /* their gradient is in their place */
-	if (!plan->probabilities && mu_plan_alloc_probabilities(plan) != MU_OK)
+	if (!plan->result.probabilities && mu_plan_alloc_probabilities(plan) != MU_OK)
 		return NULL;
 	if (mu_plan_results_end(plan) != MU_OK)
 		return NULL;
 	if (plan->device->ops->to_plain(plan->device, &out->shape, out->layout, out->data,
-					plan->probabilities) != MU_OK)
+					plan->result.probabilities) != MU_OK)
 		return NULL;
-	return plan->probabilities;
+	return plan->result.probabilities;
 }
 
 void mu_plan_metrics(struct mu_plan *plan, size_t k, struct mu_metrics *m)
@@ -65,6 +65,9 @@ static bool tensor_finite(const struct mu_plan *plan, const struct mu_tensor *t)
  * it is overwritten. */
 const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 {
+	const struct plan_layout *layout = &plan->layout;
+	const float *weights = plan->flat.host.weights;
+
 	if (mu_plan_input(plan) && !plan->feed.as_bytes &&
 	    !all_finite(mu_plan_input(plan), mu_shape_n(&plan->tensors[0].shape)))
 		return "the input";
@@ -72,8 +75,8 @@ const char *mu_plan_find_nonfinite(struct mu_plan *plan)
 		struct mu_op *op = &plan->ops[i];
 
 		/* Where the device has the weights, the host's are those of the last fetch. */
-		for (int p = 0; p < op->n_params && !plan->resident; p++)
-			if (!all_finite(plan->host.weights + plan->slices[plan->op_keys[i][p]].at,
+		for (int p = 0; p < op->n_params && !plan->flat.resident; p++)
+			if (!all_finite(weights + layout->slices[layout->op_keys[i][p]].at,
 					op->params[p].n_padded))
 				return op->params[p].name;
 		if (mu_plan_upload(plan, i) != MU_OK || mu_plan_run(plan, false, i, i + 1) != MU_OK)

@@ -38,9 +38,9 @@ static enum mu_status scale(struct mu_plan *plan, struct run *run, float factor)
 	const struct mu_device_memory *memory = plan->device->ops->memory;
 
 	if (memory && run->n > 0)
-		MU_TRY(memory->scale(plan->device, run->x, run->n, factor, plan->overflow));
+		MU_TRY(memory->scale(plan->device, run->x, run->n, factor, plan->scale.word));
 	else if (run->n > 0)
-		plan->overflowed |= multiply_and_look(run->x, run->n, factor);
+		plan->scale.overflowed |= multiply_and_look(run->x, run->n, factor);
 	run->n = 0;
 out:
 	return st;
@@ -92,14 +92,14 @@ enum mu_status mu_plan_overflowed(struct mu_plan *plan, bool *overflowed)
 	uint32_t found = 0;
 
 	if (memory) {
-		MU_TRY(memory->download(plan->device, &found, plan->overflow, sizeof found));
+		MU_TRY(memory->download(plan->device, &found, plan->scale.word, sizeof found));
 		MU_TRY(mu_plan_finish(plan));
-		plan->overflowed = found != 0;
+		plan->scale.overflowed = found != 0;
 		if (found)
-			MU_TRY(memory->upload(plan->device, plan->overflow, &none, sizeof none));
+			MU_TRY(memory->upload(plan->device, plan->scale.word, &none, sizeof none));
 	}
-	*overflowed = plan->overflowed;
-	plan->overflowed = false;
+	*overflowed = plan->scale.overflowed;
+	plan->scale.overflowed = false;
 out:
 	return st;
 }

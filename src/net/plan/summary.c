@@ -88,10 +88,10 @@ static void print_totals(const struct mu_plan *plan, FILE *stream)
 	fprintf(stream,
 		"memory: weights %.1f MB%s; activations, %sworkspace and %.1f MB of scratch, "
 		"shared by lifetime: %.1f MB\n",
-		(double)plan->n * sizeof(float) / 1e6,
+		(double)plan->layout.n * sizeof(float) / 1e6,
 		plan->phase == MU_PHASE_TRAIN ? ", gradients as much" : "",
 		plan->phase == MU_PHASE_TRAIN ? "their gradients, " : "", scratch / 1e6,
-		(double)plan->arena_bytes / 1e6);
+		(double)plan->memory.nbytes / 1e6);
 }
 
 static enum mu_status check_stream(const struct mu_plan *plan, FILE *stream)

@@ -30,7 +30,7 @@ static bool is_read_elsewhere(const struct mu_plan *plan, size_t i)
 {
 	const struct mu_net *net = plan->net;
 
-	for (int l = 0; l < net->n_layers && plan->ties[i].reader == MU_PLAN_NONE; l++)
+	for (int l = 0; l < net->n_layers && plan->layout.ties[i].reader == MU_PLAN_NONE; l++)
 		if (net->layers[l].n_params > 0 && net->layers[l].params[0].tied &&
 		    strcmp(net->layers[l].params[0].name, plan->ops[i].params[0].name) == 0)
 			return true;
@@ -41,8 +41,9 @@ enum mu_status mu_plan_find_ties(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(MU_ALLOC(plan->layout.ties, plan->n_ops, "ties of layers"));
 	for (size_t i = 0; i < plan->n_ops; i++)
-		plan->ties[i] = (struct plan_tie){MU_PLAN_NONE, MU_PLAN_NONE, false};
+		plan->layout.ties[i] = (struct plan_tie){MU_PLAN_NONE, MU_PLAN_NONE, false};
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		size_t with;
 
@@ -54,8 +55,8 @@ enum mu_status mu_plan_find_ties(struct mu_plan *plan)
 				"layer %s has the weight of another one, %s: both must be on one "
 				"device, or have untied weights",
 				plan->ops[i].name, plan->ops[i].params[0].name);
-		plan->ties[i].with = with;
-		plan->ties[with].reader = i;
+		plan->layout.ties[i].with = with;
+		plan->layout.ties[with].reader = i;
 	}
 	for (size_t i = 0; i < plan->n_ops; i++)
 		if (mu_op_has(&plan->ops[i], MU_LAYER_HAS_TABLE) && is_read_elsewhere(plan, i))
@@ -70,7 +71,7 @@ out:
 enum mu_status mu_plan_tie_layout(struct mu_plan *plan, size_t i)
 {
 	enum mu_status st = MU_OK;
-	const size_t with = plan->ties[i].with;
+	const size_t with = plan->layout.ties[i].with;
 	struct mu_param *to = &plan->ops[i].params[0];
 
 	if (with == MU_PLAN_NONE || to->n_padded != 0)
@@ -84,7 +85,7 @@ out:
 
 void mu_plan_tie_adds(struct mu_plan *plan, size_t i, bool sums)
 {
-	struct plan_tie *tie = &plan->ties[i];
+	struct plan_tie *tie = &plan->layout.ties[i];
 	const size_t other = tie->with != MU_PLAN_NONE ? tie->with : tie->reader;
 
 	tie->sums = sums && plan->ops[i].can_add &&
@@ -94,5 +95,5 @@ void mu_plan_tie_adds(struct mu_plan *plan, size_t i, bool sums)
 
 int mu_plan_first_own(const struct mu_plan *plan, size_t i)
 {
-	return plan->ties[i].with != MU_PLAN_NONE ? 1 : 0;
+	return plan->layout.ties[i].with != MU_PLAN_NONE ? 1 : 0;
 }

@@ -22,17 +22,17 @@ static const struct mu_device_memory *memory_of(const struct mu_plan *plan)
 
 void mu_plan_set_resident(struct mu_plan *plan)
 {
-	plan->resident = true;
+	plan->flat.resident = true;
 }
 
 void mu_plan_set_upload(struct mu_plan *plan, bool brings)
 {
-	plan->has_weights = !brings;
+	plan->flat.has_weights = !brings;
 }
 
 void mu_plan_set_versions(struct mu_plan *plan, const uint64_t *versions)
 {
-	plan->versions = versions;
+	plan->flat.versions = versions;
 }
 
 enum mu_status mu_plan_alloc_arena(struct mu_plan *plan)
@@ -40,8 +40,9 @@ enum mu_status mu_plan_alloc_arena(struct mu_plan *plan)
 	const struct mu_device_memory *memory = memory_of(plan);
 
 	if (memory)
-		return memory->alloc(plan->device, &plan->arena, plan->arena_bytes, "activations");
-	return mu_alloc(&plan->arena, plan->arena_bytes, "activations");
+		return memory->alloc(plan->device, &plan->memory.arena, plan->memory.nbytes,
+				     "activations");
+	return mu_alloc(&plan->memory.arena, plan->memory.nbytes, "activations");
 }
 
 enum mu_status mu_plan_alloc_words(struct mu_plan *plan)
@@ -49,12 +50,12 @@ enum mu_status mu_plan_alloc_words(struct mu_plan *plan)
 	enum mu_status st = MU_OK;
 	void *overflow = NULL;
 
-	if (!memory_of(plan) || plan->overflow)
+	if (!memory_of(plan) || plan->scale.word)
 		goto out;
-	MU_TRY(memory_of(plan)->alloc(plan->device, &overflow, sizeof *plan->overflow,
+	MU_TRY(memory_of(plan)->alloc(plan->device, &overflow, sizeof *plan->scale.word,
 				      "a word for overflows"));
-	plan->overflow = overflow;
-	MU_TRY(MU_ALLOC(plan->marks, plan->n_ops, "marks of layers"));
+	plan->scale.word = overflow;
+	MU_TRY(MU_ALLOC(plan->backward.marks, plan->n_ops, "marks of layers"));
 out:
 	return st;
 }
@@ -65,15 +66,15 @@ void mu_plan_free_memory(struct mu_plan *plan)
 
 	if (memory) {
 		for (size_t i = 0; i < PLAN_MIRRORS; i++)
-			memory->unmirror(plan->device, plan->mirrors[i].device);
+			memory->unmirror(plan->device, plan->flat.mirrors[i].device);
 		mu_plan_feed_close(plan);
-		memory->free(plan->device, plan->overflow);
-		if (!plan->borrowed)
-			memory->free(plan->device, plan->arena);
-		mu_free(plan->marks);
-		mu_free(plan->brought);
-	} else if (!plan->borrowed) {
-		mu_free(plan->arena);
+		memory->free(plan->device, plan->scale.word);
+		if (!plan->memory.borrowed)
+			memory->free(plan->device, plan->memory.arena);
+		mu_free(plan->backward.marks);
+		mu_free(plan->flat.brought);
+	} else if (!plan->memory.borrowed) {
+		mu_free(plan->memory.arena);
 	}
 }
 
@@ -88,7 +89,7 @@ static enum mu_status find_mirror(struct mu_plan *plan, float *host, float **out
 {
 	enum mu_status st = MU_OK;
 	const struct mu_device_memory *memory = memory_of(plan);
-	struct plan_mirror *m = plan->mirrors;
+	struct plan_mirror *m = plan->flat.mirrors;
 	size_t i = 0;
 
 	*out = NULL;
@@ -97,11 +98,11 @@ static enum mu_status find_mirror(struct mu_plan *plan, float *host, float **out
 	while (i < PLAN_MIRRORS && m[i].host != host)
 		i++;
 	if (i == PLAN_MIRRORS) {
-		for (i = 0; is_one_of(m[i].host, &plan->host);)
+		for (i = 0; is_one_of(m[i].host, &plan->flat.host);)
 			i++;
 		memory->unmirror(plan->device, m[i].device);
 		m[i] = (struct plan_mirror){.host = NULL};
-		MU_TRY(memory->mirror(plan->device, &m[i].device, host, plan->n));
+		MU_TRY(memory->mirror(plan->device, &m[i].device, host, plan->layout.n));
 		m[i].host = host;
 	}
 	*out = m[i].device;
@@ -112,18 +113,19 @@ out:
 enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays)
 {
 	enum mu_status st = MU_OK;
+	struct plan_flat *flat = &plan->flat;
 
-	plan->host = *arrays;
+	flat->host = *arrays;
 	if (!memory_of(plan))
 		goto out;
-	if (!plan->brought)
-		MU_TRY(MU_ALLOC(plan->brought, plan->n_slices, "versions of weights"));
-	for (size_t k = 0; k < plan->n_slices; k++)
-		plan->brought[k] = 0;
-	MU_TRY(find_mirror(plan, plan->host.weights, &plan->mirror.weights));
-	MU_TRY(find_mirror(plan, plan->host.gradients, &plan->mirror.gradients));
-	MU_TRY(find_mirror(plan, plan->host.sum, &plan->mirror.sum));
-	*arrays = plan->mirror;
+	if (!flat->brought)
+		MU_TRY(MU_ALLOC(flat->brought, plan->layout.n_slices, "versions of weights"));
+	for (size_t k = 0; k < plan->layout.n_slices; k++)
+		flat->brought[k] = 0;
+	MU_TRY(find_mirror(plan, flat->host.weights, &flat->mirror.weights));
+	MU_TRY(find_mirror(plan, flat->host.gradients, &flat->mirror.gradients));
+	MU_TRY(find_mirror(plan, flat->host.sum, &flat->mirror.sum));
+	*arrays = flat->mirror;
 out:
 	return st;
 }
@@ -137,13 +139,14 @@ static size_t n_read(const struct mu_plan *plan, const struct mu_op *op)
 static enum mu_status upload_key(struct mu_plan *plan, size_t k)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_slice *s = &plan->slices[k];
+	const struct mu_slice *s = &plan->layout.slices[k];
+	struct plan_flat *flat = &plan->flat;
 
-	if (plan->versions && plan->brought[k] == plan->versions[k] + 1)
+	if (flat->versions && flat->brought[k] == flat->versions[k] + 1)
 		goto out;
-	MU_TRY(memory_of(plan)->upload(plan->device, plan->mirror.weights + s->at,
-				       plan->host.weights + s->at, s->n_padded * sizeof(float)));
-	plan->brought[k] = plan->versions ? plan->versions[k] + 1 : 0;
+	MU_TRY(memory_of(plan)->upload(plan->device, flat->mirror.weights + s->at,
+				       flat->host.weights + s->at, s->n_padded * sizeof(float)));
+	flat->brought[k] = flat->versions ? flat->versions[k] + 1 : 0;
 out:
 	return st;
 }
@@ -158,8 +161,10 @@ enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l)
 		goto out;
 	if (l == 0)
 		MU_TRY(mu_plan_feed_begin(plan));
-	for (size_t p = 0; p < n_read(plan, op) && !plan->resident && !plan->has_weights; p++)
-		MU_TRY(upload_key(plan, plan->op_keys[l][p]));
+	if (plan->flat.resident || plan->flat.has_weights)
+		goto out;
+	for (size_t p = 0; p < n_read(plan, op); p++)
+		MU_TRY(upload_key(plan, plan->layout.op_keys[l][p]));
 out:
 	return st;
 }
@@ -167,7 +172,7 @@ out:
 /* Do the layer's gradients stay on the device, where later plans add to them? */
 static bool stays(const struct mu_plan *plan, size_t l)
 {
-	return memory_of(plan) && mu_plan_adds(plan, l) && plan->sum_stays;
+	return memory_of(plan) && mu_plan_adds(plan, l) && plan->flat.sum_stays;
 }
 
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l)
@@ -176,19 +181,19 @@ enum mu_status mu_plan_download(struct mu_plan *plan, size_t l)
 	const struct mu_device_memory *memory = memory_of(plan);
 	const struct mu_op *op = &plan->ops[l];
 	const bool sums = mu_plan_adds(plan, l);
-	float *to = sums ? plan->host.sum : plan->host.gradients;
-	const float *from = sums ? plan->mirror.sum : plan->mirror.gradients;
+	float *to = sums ? plan->flat.host.sum : plan->flat.host.gradients;
+	const float *from = sums ? plan->flat.mirror.sum : plan->flat.mirror.gradients;
 
-	if (!memory || plan->resident)
+	if (!memory || plan->flat.resident)
 		goto out;
 	for (int p = mu_plan_first_own(plan, l); p < op->n_params + op->n_aux && !stays(plan, l);
 	     p++) {
-		const struct mu_slice *s = &plan->slices[plan->op_keys[l][p]];
+		const struct mu_slice *s = &plan->layout.slices[plan->layout.op_keys[l][p]];
 
 		MU_TRY(memory->download(plan->device, to + s->at, from + s->at,
 					s->n_padded * sizeof(float)));
 	}
-	MU_TRY(memory->mark(plan->device, &plan->marks[l]));
+	MU_TRY(memory->mark(plan->device, &plan->backward.marks[l]));
 out:
 	return st;
 }
@@ -212,16 +217,17 @@ enum mu_status mu_plan_backward_left(struct mu_plan *plan, bool wait, size_t *le
 {
 	enum mu_status st = MU_OK;
 	const struct mu_device_memory *memory = memory_of(plan);
+	struct plan_backward *b = &plan->backward;
 	bool reached = true;
 
-	if (!memory || plan->resident)
-		plan->left = plan->begun;
-	while (plan->left > plan->begun && reached) {
-		MU_TRY(memory->reach(plan->device, plan->marks[plan->left - 1], wait, &reached));
-		plan->left -= reached;
+	if (!memory || plan->flat.resident)
+		b->left = b->begun;
+	while (b->left > b->begun && reached) {
+		MU_TRY(memory->reach(plan->device, b->marks[b->left - 1], wait, &reached));
+		b->left -= reached;
 		wait = false;
 	}
-	*left = plan->left;
+	*left = b->left;
 out:
 	return st;
 }
@@ -260,20 +266,20 @@ enum mu_status mu_plan_alloc_probabilities(struct mu_plan *plan)
 		MU_TRY(memory->alloc_host(plan->device, &p, n * sizeof(float), "probabilities"));
 	else
 		MU_TRY(mu_alloc(&p, n * sizeof(float), "probabilities"));
-	plan->probabilities = p;
-	plan->has_probabilities = true;
+	plan->result.probabilities = p;
+	plan->result.owned = true;
 out:
 	return st;
 }
 
 void mu_plan_free_probabilities(struct mu_plan *plan)
 {
-	if (!plan->has_probabilities)
+	if (!plan->result.owned)
 		return;
 	if (memory_of(plan))
-		memory_of(plan)->free_host(plan->device, plan->probabilities);
+		memory_of(plan)->free_host(plan->device, plan->result.probabilities);
 	else
-		mu_free(plan->probabilities);
+		mu_free(plan->result.probabilities);
 }
 
 void mu_plan_set_results_later(struct mu_plan *plan)
@@ -288,8 +294,8 @@ enum mu_status mu_plan_results_begin(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(memory_of(plan)->mark(plan->device, &plan->results_mark));
-	plan->results_due = true;
+	MU_TRY(memory_of(plan)->mark(plan->device, &plan->result.mark));
+	plan->result.due = true;
 out:
 	return st;
 }
@@ -299,11 +305,11 @@ enum mu_status mu_plan_results_end(struct mu_plan *plan)
 	enum mu_status st = MU_OK;
 	bool reached;
 
-	if (!plan->results_due)
+	if (!plan->result.due)
 		goto out;
-	MU_TRY(memory_of(plan)->reach(plan->device, plan->results_mark, true, &reached));
+	MU_TRY(memory_of(plan)->reach(plan->device, plan->result.mark, true, &reached));
 	plan->device->ops->set_loss(plan->device, &plan->ops[plan->n_ops - 1]);
-	plan->results_due = false;
+	plan->result.due = false;
 out:
 	return st;
 }
