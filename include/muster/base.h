@@ -447,6 +447,8 @@ void mu_free(void *p);
  * or another rank may still use their memory. The process ends soon.
  */
 void mu_memory_keep(void);
+/* What is freed from now on is freed again: what messages may use was let go (mu_members_drop). */
+void mu_memory_keep_end(void);
 bool mu_memory_is_kept(void);
 /* Bytes of memory that the processes of this job may use on this machine: all of its memory, or the
  * limit of a control group if that is lower. 0: unknown. */

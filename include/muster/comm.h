@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm: roles and nodes of ranks, waiting, collectives, and memory that ranks of a node share.
+ * comm: members and nodes of a job, waiting, collectives, and memory that ranks of a node share.
  *
  * Ranks of the given communicator are workers or servers. Nodes are ordered by their lowest rank.
  * Servers are spread over the nodes round-robin in node order, the last rank of a node first; or
@@ -29,7 +29,7 @@ enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, in
 #define MU_MESSAGE_MAX ((size_t)1 << 28) /* floats: 1 GiB */
 int mu_count(size_t n);
 
-struct mu_topology;
+struct mu_members;
 
 /* ---- the world: for programs that own MPI, such as trainer and tests ---- */
 
@@ -76,8 +76,8 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
  * complete. mu_world_tell then says that this rank is done, and waits for the others, some seconds
  * at most. Memory of messages stays from now on (mu_memory_keep).
  */
-void mu_alarm_raise(const struct mu_topology *t, enum mu_status cause, bool saves);
-enum mu_status mu_alarm_check(const struct mu_topology *t);
+void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves);
+enum mu_status mu_alarm_check(const struct mu_members *m);
 void mu_alarm_busy(void);
 /* Of mu_world_tell: _told_elsewhere: does another rank report its error? */
 void mu_alarm_done(void);
@@ -92,9 +92,8 @@ bool mu_comm_serialized(void);
 enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size);
 /* First line of the MPI library's version, e.g. "MPICH Version: 4.0.2". Not collective. */
 void mu_comm_version(char *text, size_t nbytes);
-struct mu_topology;
 /* Warn where variables of Slurm, torchrun or MXNet say that there are other ranks than these. */
-void mu_comm_report_launcher(const struct mu_topology *t);
+void mu_comm_report_launcher(const struct mu_members *m);
 /* Does MPI accept pointers to NVIDIA GPU memory? "yes", "no", "it does not say"; before MPI_Init a
  * text that says so. */
 const char *mu_comm_gpu_support(void);
@@ -126,42 +125,54 @@ struct mu_limits {
 #define MU_TIMEOUT_SECONDS 300.0
 #define MU_SETUP_SECONDS 3600.0
 
-/* Set the limits of collective calls on comm, and of waits in topologies made from it afterwards.
+/* Set the limits of collective calls on comm, and of waits of members made from it afterwards.
  * Defaults: the three above. Not collective, but all ranks should set the same limits. */
 enum mu_status mu_comm_set_limits(MPI_Comm comm, const struct mu_limits *limits);
 
-/* ---- topology ---- */
+/* ---- members ---- */
 
 enum mu_role { MU_ROLE_WORKER, MU_ROLE_SERVER };
 const char *mu_role_name(enum mu_role role); /* "worker" */
 
+/* Where the ranks are: nodes, cores. */
 struct mu_topology {
-	MPI_Comm world; /* a duplicate of the caller's communicator, errors returned */
-	MPI_Comm peers; /* ranks of my role, in world order */
-	MPI_Comm node;  /* ranks of my node, in world order */
-	int rank, size; /* in world */
-	enum mu_role role;
-	int index; /* my number among the workers or among the servers */
-	int num_workers, num_servers;
-	int *worker_ranks; /* world rank of worker w */
-	int *server_ranks; /* world rank of server s */
+	MPI_Comm node; /* ranks of my node, in the order of struct mu_members */
 	int num_nodes;
-	int *node_of;             /* node number of every world rank */
-	int *slot_of;             /* rank in my node of every world rank, -1 on other nodes */
+	int my_node;
+	int *node_of;             /* node number of every rank */
+	int *slot_of;             /* rank in my node of every rank, -1 on other nodes */
 	int node_rank, node_size; /* in node */
 	int node_worker;          /* my number among the workers of my node */
 	int node_num_workers;
-	/* Set before mu_topology_place: cores that each worker leaves to other threads, if it has
-	 * more cores than that. */
-	int spare_cores;
-	int my_cores;   /* cores that the launcher allows this rank */
-	int node_cores; /* cores of this node: the union of its ranks' affinities */
-	bool bound;     /* the launcher bound this rank to fewer cores than the node has */
+	int *worker_slots; /* rank in node of these workers */
+	int first_worker;  /* the lowest of them; -1: a node of servers */
+	int my_cores;      /* cores that the launcher allows this rank */
+	int node_cores;    /* cores of this node: the union of its ranks' affinities */
+	bool bound;        /* the launcher bound this rank to fewer cores than the node has */
 	/* Workers of this node, this one included, that share exactly my cores, if these are fewer
 	 * than the workers and fewer than the cores of the machine; else 0. */
 	int crowd, machine_cores;
 	char host[64];
-	char (*hosts)[64];      /* of every world rank */
+	char (*hosts)[64]; /* of every rank */
+};
+
+/*
+ * Who takes part: a value of one generation. A run that goes on after an error makes a new one
+ * (and stores, windows and inputs of it), with ranks that may be others: nobody keeps the number of
+ * a rank beyond the members that gave it.
+ */
+struct mu_members {
+	MPI_Comm comm;  /* all: a duplicate of the caller's communicator, errors returned */
+	MPI_Comm peers; /* ranks of my role, in the order of comm */
+	int rank, size; /* in comm */
+	enum mu_role role;
+	int index; /* my number among the workers or among the servers */
+	int num_workers, num_servers;
+	int *worker_ranks;   /* in comm, of worker w */
+	int *server_ranks;   /* in comm, of server s */
+	unsigned generation; /* 0 from _init; counted by the caller */
+	bool dropped;        /* see mu_members_drop */
+	struct mu_topology topology;
 	struct mu_window *wake; /* see mu_wake; private */
 	struct mu_watch *watch; /* see struct mu_limits; private */
 };
@@ -174,13 +185,52 @@ enum mu_placement { MU_PLACEMENT_SPREAD, MU_PLACEMENT_PACKED };
  * MU_ERR_USAGE with the counts: no worker would remain. MU_ERR_ARGUMENT: ranks passed different
  * numbers or placements. The caller's communicator is not changed.
  */
-enum mu_status mu_topology_init(struct mu_topology *t, MPI_Comm comm, int num_servers,
-				enum mu_placement placement);
-void mu_topology_release(struct mu_topology *t);
+enum mu_status mu_members_init(struct mu_members *m, MPI_Comm comm, int num_servers,
+			       enum mu_placement placement);
+/* Collective over m->comm, but for members that were dropped. */
+void mu_members_release(struct mu_members *m);
+/*
+ * After an error of a rank that does not answer: from here to mu_members_release(m) whatever this
+ * process closes or frees is closed without the others, by any call of Muster that is otherwise
+ * collective. Communicators, and memory that messages may use, stay until the process ends. For
+ * processes with one value of struct mu_members. Not collective.
+ */
+void mu_members_drop(struct mu_members *m);
+
+/* Is this rank worker 0, which writes files and the log, and decides what others follow? */
+bool mu_members_lead(const struct mu_members *m);
+/* Rank of the number i of a role, in m->comm. */
+int mu_members_rank(const struct mu_members *m, enum mu_role role, int i);
+/* Role of a rank, and its number there. */
+enum mu_role mu_members_role(const struct mu_members *m, int rank, int *index);
 /* Write "worker 2 (rank 4, node17)" into text; returns text. */
-const char *mu_topology_who(const struct mu_topology *t, char *text, size_t nbytes);
-/* The same for any rank of world. */
-const char *mu_topology_name(const struct mu_topology *t, int rank, char *text, size_t nbytes);
+const char *mu_members_who(const struct mu_members *m, char *text, size_t nbytes);
+/* The same for any rank of m->comm, and for a worker. */
+const char *mu_members_name(const struct mu_members *m, int rank, char *text, size_t nbytes);
+const char *mu_members_worker(const struct mu_members *m, int w, char *text, size_t nbytes);
+/* nbytes of worker 0 to all ranks. Collective over m->comm. */
+enum mu_status mu_members_follow(const struct mu_members *m, void *data, size_t nbytes);
+/*
+ * Collective over the ranks of the caller's role. _agree: as mu_agree. _gather: *all is new memory
+ * with nbytes of each, in their order; what names it. _share: nbytes of the first to all. _meet: a
+ * barrier.
+ */
+enum mu_status mu_peers_agree(const struct mu_members *m, enum mu_status st);
+enum mu_status mu_peers_gather(const struct mu_members *m, const void *mine, size_t nbytes,
+			       void **all, const char *what);
+enum mu_status mu_peers_share(const struct mu_members *m, void *data, size_t nbytes);
+enum mu_status mu_peers_reduce(const struct mu_members *m, long *values, size_t n, MPI_Op op);
+enum mu_status mu_peers_meet(const struct mu_members *m);
+
+/*
+ * Communicators of one's own. _dup, and _split for the ranks that pass the same colour, in the
+ * order of key: collective over comm; errors are returned, waits have the limits of comm. _close:
+ * collective over *comm, but where memory of messages is kept (mu_members_drop): it is let go.
+ */
+enum mu_status mu_comm_dup(MPI_Comm comm, MPI_Comm *out, const char *what);
+enum mu_status mu_comm_split(MPI_Comm comm, int colour, int key, MPI_Comm *out);
+void mu_comm_close(MPI_Comm *comm);
+
 /*
  * Start time of a process of this host, in clock ticks since boot. 0: no such process, it has
  * ended, or the kernel does not say. Number and start time identify a process until the host
@@ -190,18 +240,18 @@ unsigned long long mu_process_started(long pid);
 /*
  * Let the calling thread run on all of OpenMP's places, where OMP_PROC_BIND or the like has bound
  * it to the first one. No effect without places. Call it first in main: processes that are started,
- * and mu_topology_place, count the cores of this thread. Not collective.
+ * and mu_members_place, count the cores of this thread. Not collective.
  */
 void mu_place_unbind(void);
 /*
  * Number of threads of this rank: OMP_NUM_THREADS if set, otherwise a worker that its launcher
  * bound gets as many threads as it has cores; other workers share the cores of the node evenly, at
- * most SLURM_CPUS_PER_TASK each if set, less t->spare_cores, at least 1. Servers get 1. At most
+ * most SLURM_CPUS_PER_TASK each if set, less spare_cores, at least 1. Servers get 1. At most
  * OMP_THREAD_LIMIT. Pins a worker that the launcher did not bind to its own cores, if there are
  * enough (disjoint runs of cores in rank order). Servers are not pinned. Call before any thread is
  * created. Collective over node.
  */
-enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads);
+enum mu_status mu_members_place(const struct mu_members *m, int spare_cores, int *n_threads);
 /*
  * Divide the n_threads threads of a rank evenly over n_groups groups; group g gets *mine, at least
  * 1. If the calling thread may run on exactly n_threads cores, and there are enough for one per
@@ -221,15 +271,15 @@ void mu_places_restore(struct mu_places *places);
 enum mu_status mu_wait_all(int n, MPI_Request *requests, const char *what);
 /* The same if the sender calls mu_wake for this rank after it has completed the requests; sleeps
  * are longer. */
-enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,
+enum mu_status mu_wait_woken(const struct mu_members *m, int n, MPI_Request *requests,
 			     const char *what);
-/* Wake a rank of world that sleeps in a wait, if it is on this node, because data was sent to it.
+/* Wake a rank of m->comm that sleeps in a wait, if it is on this node, because data was sent to it.
  * Cheap. */
-void mu_wake(const struct mu_topology *t, int rank);
+void mu_wake(const struct mu_members *m, int rank);
 /* For a wait loop of the caller's own: _init; then _nap and _check after every poll without a
- * result, and _reset after a poll with one. topology: not NULL if senders call mu_wake. */
+ * result, and _reset after a poll with one. members: not NULL if senders call mu_wake. */
 struct mu_waiter {
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	struct mu_watch *watch; /* limits of the wait; NULL = the defaults */
 	double since;           /* start of the present run of empty polls, 0 = none */
 	double stirred;         /* that start, or the last wake or busy poll after it */
@@ -245,7 +295,7 @@ struct mu_waiter {
 	 */
 	bool only_woken;
 };
-void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t);
+void mu_waiter_init(struct mu_waiter *w, const struct mu_members *m);
 void mu_waiter_reset(struct mu_waiter *w);
 void mu_waiter_nap(struct mu_waiter *w);
 
@@ -257,7 +307,7 @@ void mu_waiter_nest(struct mu_waiter *w, bool begin);
 struct mu_awaited {
 	char what[128];            /* "bucket 4" */
 	size_t n;                  /* number of ranks; the first MU_AWAITED_MAX are stored */
-	int ranks[MU_AWAITED_MAX]; /* of the topology's world */
+	int ranks[MU_AWAITED_MAX]; /* in the members' comm */
 	bool somebody; /* n = 0, but some unknown rank owes something */
 	bool direct;   /* the ranks depend on no other rank for what they owe */
 	/* Ranks of other nodes have no limit, or that of set-up; only ranks that are seen to stand

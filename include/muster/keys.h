@@ -150,7 +150,7 @@ enum mu_status mu_keys_type_check(const char *type, struct mu_keys_type *is);
 
 struct mu_keys_config {
 	const char *type; /* "dist_sync", ...; whole words, see mu_keys_type_check */
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	enum mu_verbose verbose; /* counts on rank 0 */
 	/* What mu_keys_set_updater may name. Equal on all ranks; borrowed until mu_keys_free. */
 	const struct mu_kv_updater *updaters;

@@ -131,7 +131,7 @@ struct mu_kv_life {
 
 struct mu_kv_config {
 	const char *type; /* "local", "dist_sync", ...; whole words, see mu_kv_type_check */
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	/* The model, on worker 0: at least one slice. Servers pass NULL: they get it from there. */
 	const struct mu_slice *slices;
 	size_t n_slices;

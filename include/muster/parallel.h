@@ -117,16 +117,13 @@ enum mu_status mu_stages_borders(const struct mu_stages *stages, const struct mu
 struct mu_passage;
 
 struct mu_passage_config {
-	MPI_Comm comm; /* no other messages between the two ranks use this tag */
+	MPI_Comm comm; /* mu_comm_dup; no other messages between the two ranks use this tag */
 	int peer, tag;
 	bool sends;
 	size_t n_micro, n_kinds;
 	const size_t *nbytes; /* of a message of each kind; 0: no message */
 };
 
-/* *out: a communicator of the ranks of comm, for passages. Collective over comm. */
-enum mu_status mu_passage_comm_new(MPI_Comm *out, MPI_Comm comm);
-void mu_passage_comm_free(MPI_Comm *comm);
 /* Not collective. */
 enum mu_status mu_passage_new(struct mu_passage **out, const struct mu_passage_config *config);
 void mu_passage_free(struct mu_passage *p);

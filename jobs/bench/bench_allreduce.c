@@ -26,7 +26,7 @@
 enum { MPI_TWO, MPI_ONE, SHARDED, ALLREDUCE, N_WAYS };
 
 struct bench {
-	struct mu_topology topology;
+	struct mu_members members;
 	size_t n; /* elements */
 	size_t rounds;
 	bool fresh;
@@ -47,7 +47,7 @@ static void open_store(struct bench *b, int way, const char *type)
 	struct mu_slice slice = {.name = "a_weight", .n = b->n, .n_padded = b->n};
 	struct mu_kv_config config = {
 		.type = type,
-		.topology = &b->topology,
+		.members = &b->members,
 		.slices = &slice,
 		.n_slices = 1,
 		.optim = {.name = "none"},
@@ -64,9 +64,9 @@ static void call(struct bench *b, int way)
 	const int n = mu_count(b->n);
 
 	if (way == MPI_TWO) {
-		MPI_Allreduce(b->in, b->out, n, MPI_FLOAT, MPI_SUM, b->topology.world);
+		MPI_Allreduce(b->in, b->out, n, MPI_FLOAT, MPI_SUM, b->members.comm);
 	} else if (way == MPI_ONE) {
-		MPI_Allreduce(MPI_IN_PLACE, b->in, n, MPI_FLOAT, MPI_SUM, b->topology.world);
+		MPI_Allreduce(MPI_IN_PLACE, b->in, n, MPI_FLOAT, MPI_SUM, b->members.comm);
 	} else {
 		must(mu_kv_step_begin(b->stores[way], 1));
 		must(mu_kv_push_ready(b->stores[way], 0));
@@ -80,12 +80,12 @@ static void fill(struct bench *b, int way)
 	float *x = way < SHARDED ? b->in : mu_kv_gradients(b->stores[way]);
 
 	for (size_t i = 0; i < b->n; i++)
-		x[i] = (float)(i % 1000 + (size_t)b->topology.rank);
+		x[i] = (float)(i % 1000 + (size_t)b->members.rank);
 }
 
 static void check(struct bench *b, int way)
 {
-	const size_t size = (size_t)b->topology.size;
+	const size_t size = (size_t)b->members.size;
 	const float *x = way == MPI_ONE   ? b->in
 			 : way == MPI_TWO ? b->out
 					  : mu_kv_weights(b->stores[way]);
@@ -101,7 +101,7 @@ static void check(struct bench *b, int way)
 
 static double slowest(struct bench *b, double seconds)
 {
-	must(mu_allreduce_double(&seconds, 1, MPI_MAX, b->topology.world));
+	must(mu_allreduce_double(&seconds, 1, MPI_MAX, b->members.comm));
 	return seconds;
 }
 
@@ -113,12 +113,12 @@ static double measure(struct bench *b, int way)
 						       : MAX_CALLS;
 	double start, seconds = 0;
 
-	MPI_Barrier(b->topology.world);
+	MPI_Barrier(b->members.comm);
 	start = mu_now();
 	for (size_t i = 0; i < n; i++) {
 		if (b->fresh) {
 			fill(b, way);
-			MPI_Barrier(b->topology.world);
+			MPI_Barrier(b->members.comm);
 			start = mu_now();
 		}
 		call(b, way);
@@ -162,12 +162,12 @@ static void run_size(struct bench *b)
 
 	mpi = times[MPI_ONE][middle] < times[MPI_TWO][middle] ? times[MPI_ONE][middle]
 							      : times[MPI_TWO][middle];
-	if (b->topology.rank == 0)
+	if (b->members.rank == 0)
 		printf("{\"bench\":\"allreduce\",\"ranks\":%d,\"fresh\":%d,\"bytes\":%zu,"
 		       "\"mpi_us\":%.1f,\"sharded_us\":%.1f,\"sharded_min_us\":%.1f,"
 		       "\"allreduce_us\":%.1f,\"allreduce_min_us\":%.1f,\"ratio_sharded\":%.2f,"
 		       "\"ratio_allreduce\":%.2f}\n",
-		       b->topology.size, b->fresh, b->n * sizeof(float), 1e6 * mpi,
+		       b->members.size, b->fresh, b->n * sizeof(float), 1e6 * mpi,
 		       1e6 * times[SHARDED][middle], 1e6 * times[SHARDED][0],
 		       1e6 * times[ALLREDUCE][middle], 1e6 * times[ALLREDUCE][0],
 		       mpi / times[SHARDED][middle], mpi / times[ALLREDUCE][middle]);
@@ -192,8 +192,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	must(mu_world_open(&argc, &argv, &world));
-	must(mu_topology_init(&b.topology, world, 0, MU_PLACEMENT_SPREAD));
-	must(mu_topology_place(&b.topology, &n_threads));
+	must(mu_members_init(&b.members, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_place(&b.members, 0, &n_threads));
 	b.rounds = argc > 1 ? (size_t)atol(argv[1]) : 9;
 	b.rounds = b.rounds < 1 ? 1 : b.rounds > MAX_ROUNDS ? MAX_ROUNDS : b.rounds;
 	b.fresh = argc > 2 && atoi(argv[2]) != 0;
@@ -205,6 +205,6 @@ int main(int argc, char **argv)
 		b.n = mu_pad(nbytes / sizeof(float));
 		run_size(&b);
 	}
-	mu_topology_release(&b.topology);
+	mu_members_release(&b.members);
 	return mu_world_close(&world, mu_streams_end("bench_allreduce", 0));
 }

@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 {
 	static struct times times;
 	struct mu_slice slices[MAX_KEYS];
-	struct mu_topology t;
+	struct mu_members m;
 	struct mu_kv *kv = NULL;
 	MPI_Comm world;
 	int n_threads;
@@ -145,17 +145,17 @@ int main(int argc, char **argv)
 		return help ? 0 : 2;
 	}
 	must(mu_world_open(&argc, &argv, &world));
-	must(mu_topology_init(&t, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
-	must(mu_topology_place(&t, &n_threads));
+	must(mu_members_init(&m, world, atoi(argv[2]), MU_PLACEMENT_SPREAD));
+	must(mu_members_place(&m, 0, &n_threads));
 
 	size_t n_keys = make_model(slices, argv[3]);
 	size_t n_steps = (size_t)atoi(argv[4]) < MAX_STEPS ? (size_t)atoi(argv[4]) : MAX_STEPS;
 	double work_ms = atof(argv[5]), link;
-	size_t n_work = t.rank == 0 ? calibrate(work_ms * 1e-3)
+	size_t n_work = m.rank == 0 ? calibrate(work_ms * 1e-3)
 				    : 0; /* by one rank, while the others wait politely */
 	struct mu_kv_config config = {
 		.type = argv[1],
-		.topology = &t,
+		.members = &m,
 		.slices = slices,
 		.n_slices = n_keys,
 		.optim = {.name = argc > 8 ? argv[8] : "sgd", .mom = 0.9, .wd = 1e-4},
@@ -164,11 +164,11 @@ int main(int argc, char **argv)
 		.bucket_bytes = argc > 6 ? (size_t)atol(argv[6]) : 0,
 	};
 
-	must(mu_bcast(&n_work, sizeof n_work, 0, t.world));
+	must(mu_bcast(&n_work, sizeof n_work, 0, m.comm));
 	must(mu_kv_node_find(&config.node_reduce, argc > 7 ? argv[7] : "auto"));
 	must(mu_kv_new(&kv, &config));
-	must(mu_comm_link(t.world, &link));
-	if (t.role == MU_ROLE_SERVER) {
+	must(mu_comm_link(m.comm, &link));
+	if (m.role == MU_ROLE_SERVER) {
 		must(mu_kv_serve(kv));
 	} else {
 		run_worker(kv, &times, n_keys, n_steps, n_work);
@@ -176,18 +176,18 @@ int main(int argc, char **argv)
 
 		for (size_t i = 0; i < n_steps; i++)
 			seconds += times.step[i];
-		if (t.index == 0)
+		if (m.index == 0)
 			printf("{\"store\":\"%s\",\"workers\":%d,\"servers\":%d,\"model\":\"%s\","
 			       "\"steps\":%zu,"
 			       "\"step_ms\":%.4f,\"step_mean_ms\":%.4f,\"wait_ms\":%.4f,\"work_"
 			       "ms\":%.4f,"
 			       "\"alone_ms\":%.4f,\"link\":%.0f,\"bound_ms\":%.4f}\n",
-			       argv[1], t.num_workers, t.num_servers, argv[3], n_steps,
+			       argv[1], m.num_workers, m.num_servers, argv[3], n_steps,
 			       1e3 * median(times.step, n_steps), 1e3 * seconds / (double)n_steps,
 			       1e3 * median(times.wait, n_steps), 1e3 * median(times.work, n_steps),
 			       work_ms, link, 1e3 * mu_kv_bound(kv, link));
 	}
 	mu_kv_free(kv);
-	mu_topology_release(&t);
+	mu_members_release(&m);
 	return mu_world_close(&world, mu_streams_end("bench_store", 0));
 }

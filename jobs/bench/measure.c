@@ -124,7 +124,7 @@ static const struct mu_option table[] = {
 
 struct job {
 	struct values v;
-	struct mu_topology t;
+	struct mu_members members;
 	struct mu_kv_type store;
 	struct mu_device device;
 	struct mu_net *net;
@@ -166,7 +166,7 @@ static enum mu_status make_model(struct job *j)
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;
 
-	if (j->t.role != MU_ROLE_WORKER)
+	if (j->members.role != MU_ROLE_WORKER)
 		goto out;
 	MU_TRY(find_model(&j->v, &model));
 	MU_TRY(mu_device_open(&j->device, "ref", 1));
@@ -182,14 +182,14 @@ static enum mu_status make_store(struct job *j)
 	enum mu_status st = MU_OK;
 	struct mu_kv_config config = {
 		.type = j->v.kv_store,
-		.topology = &j->t,
+		.members = &j->members,
 		.bucket_bytes = (size_t)j->v.bucket_bytes,
 		.optim = {.name = "none"},
 		.schedule = {.lr = 1, .factor = 1},
 	};
 
 	MU_TRY(mu_kv_node_find(&config.node_reduce, j->v.node_reduce));
-	if (j->t.role == MU_ROLE_WORKER)
+	if (j->members.role == MU_ROLE_WORKER)
 		config.slices = mu_plan_slices(j->plan, &config.n_slices);
 	MU_TRY(mu_kv_new(&j->kv, &config));
 out:
@@ -209,9 +209,9 @@ static enum mu_status setup(struct job *j, MPI_Comm world)
 	if (!j->store.has_servers && servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "--num-servers %ld: --kv-store %s has no servers", servers,
 			j->v.kv_store);
-	MU_TRY(mu_topology_init(&j->t, world, j->store.has_servers ? (int)servers : 0,
-				MU_PLACEMENT_SPREAD));
-	MU_TRY(mu_topology_place(&j->t, &threads));
+	MU_TRY(mu_members_init(&j->members, world, j->store.has_servers ? (int)servers : 0,
+			       MU_PLACEMENT_SPREAD));
+	MU_TRY(mu_members_place(&j->members, 0, &threads));
 	MU_TRY(mu_agree(make_model(j), world));
 	MU_TRY(make_store(j));
 out:
@@ -232,7 +232,7 @@ static double error_of(const struct job *j)
 	const float *got = mu_kv_weights(j->kv);
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(j->plan, &n_slices);
-	int n = j->store.synchronous ? j->t.num_workers : 0;
+	int n = j->store.synchronous ? j->members.num_workers : 0;
 	double wrong = 0, all = 0;
 
 	for (size_t k = 0; k < n_slices; k++) {
@@ -270,11 +270,11 @@ static enum mu_status step(struct job *j, size_t n_keys, double *seconds)
 	enum mu_status st = MU_OK;
 	double start;
 
-	MU_TRY(mu_barrier(j->t.peers));
+	MU_TRY(mu_barrier(j->members.peers));
 	start = mu_now();
 	MU_TRY(push_pull(j, n_keys));
 	*seconds = mu_now() - start;
-	MU_TRY(mu_allreduce_double(seconds, 1, MPI_MAX, j->t.peers));
+	MU_TRY(mu_allreduce_double(seconds, 1, MPI_MAX, j->members.peers));
 out:
 	return st;
 }
@@ -298,8 +298,8 @@ static void report(struct job *j, double nbytes, double worst)
 		       "\"bytes\":%.0f,\"batches\":%zu,\"seconds\":%.6g,\"seconds_min\":%.6g,"
 		       "\"seconds_max\":%.6g,\"GBps\":%.6g,\"link_GBps\":%.6g,\"bound_seconds\":"
 		       "%.6g,\"of_bound\":%.4f,\"error\":%g}\n",
-		       j->v.network, j->v.kv_store, j->t.num_workers, j->t.num_servers, nbytes, n,
-		       seconds, j->seconds[0], j->seconds[n - 1], nbytes / seconds / 1e9,
+		       j->v.network, j->v.kv_store, j->members.num_workers, j->members.num_servers,
+		       nbytes, n, seconds, j->seconds[0], j->seconds[n - 1], nbytes / seconds / 1e9,
 		       j->bandwidth / 1e9, limit, limit / seconds, worst);
 	else
 		printf("median of %zu: %f sec, %f GB/sec per worker\n", n, seconds,
@@ -312,7 +312,7 @@ static void report(struct job *j, double nbytes, double worst)
 static enum mu_status run_worker(struct job *j)
 {
 	enum mu_status st = MU_OK;
-	bool speaker = j->t.index == 0, text = speaker && !j->v.json;
+	bool speaker = j->members.index == 0, text = speaker && !j->v.json;
 	size_t n_keys;
 	const struct mu_slice *slices = mu_plan_slices(j->plan, &n_keys);
 	float *gradients = mu_kv_gradients(j->kv);
@@ -321,7 +321,7 @@ static enum mu_status run_worker(struct job *j)
 	for (size_t k = 0; k < n_keys; k++) {
 		nbytes += (double)slices[k].n * sizeof(float);
 		for (size_t i = slices[k].at; i < slices[k].at + slices[k].n; i++)
-			gradients[i] = value(i, j->t.index);
+			gradients[i] = value(i, j->members.index);
 	}
 	if (text)
 		printf("num of arrays = %zu, total size = %f MB\n", n_keys, nbytes / 1e6);
@@ -333,7 +333,7 @@ static enum mu_status run_worker(struct job *j)
 		MU_TRY(step(j, n_keys, &j->seconds[i]));
 		if (j->v.test_results)
 			error = error_of(j);
-		MU_TRY(mu_allreduce_double(&error, 1, MPI_MAX, j->t.peers));
+		MU_TRY(mu_allreduce_double(&error, 1, MPI_MAX, j->members.peers));
 		worst = fmax(worst, error);
 		if (text && i % j->v.disp_batches == 0)
 			printf("iter %ld, %f sec, %f GB/sec per worker, error %f\n", i + 1,
@@ -354,8 +354,8 @@ static enum mu_status run(void *context, MPI_Comm world)
 	struct job *j = context;
 
 	MU_TRY(setup(j, world));
-	MU_TRY(mu_comm_link(j->t.world, &j->bandwidth));
-	if (j->t.role == MU_ROLE_SERVER)
+	MU_TRY(mu_comm_link(j->members.comm, &j->bandwidth));
+	if (j->members.role == MU_ROLE_SERVER)
 		MU_TRY(mu_kv_serve(j->kv));
 	else
 		MU_TRY(run_worker(j));
@@ -366,8 +366,8 @@ out:
 	if (j->device.ops)
 		mu_device_close(&j->device);
 	mu_free(j->seconds);
-	if (j->t.size > 0)
-		mu_topology_release(&j->t);
+	if (j->members.size > 0)
+		mu_members_release(&j->members);
 	return st;
 }
 
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
 		.n_options = sizeof table / sizeof *table,
 		.values = &j.v,
 		.help = &j.v.help,
-		.roles = &j.t,
+		.roles = &j.members,
 		.run = run,
 		.context = &j,
 	};

@@ -89,7 +89,7 @@ static const struct mu_option table[] = {
 
 struct job {
 	struct values v;
-	struct mu_topology t;
+	struct mu_members members;
 	struct mu_keys *keys;
 	float *gradients, *values, *copy; /* of the largest call */
 	bool synchronous;
@@ -156,7 +156,7 @@ static enum mu_status by_store(struct job *j, struct load *l)
 
 static enum mu_status by_allreduce(struct job *j, struct load *l)
 {
-	return mu_allreduce_float(j->copy, j->values, elements(l), j->t.peers);
+	return mu_allreduce_float(j->copy, j->values, elements(l), j->members.peers);
 }
 
 static enum mu_status by_copy(struct job *j, struct load *l)
@@ -173,12 +173,12 @@ static enum mu_status time_one(struct job *j, struct load *l, way_fn way, double
 	enum mu_status st = MU_OK;
 	double start;
 
-	MU_TRY(mu_barrier(j->t.peers));
+	MU_TRY(mu_barrier(j->members.peers));
 	start = mu_now();
 	MU_TRY(way(j, l));
 	*seconds = mu_now() - start;
 	MU_TRY(mu_keys_barrier(j->keys)); /* others may still pull what this worker owns */
-	MU_TRY(mu_allreduce_double(seconds, 1, MPI_MAX, j->t.peers));
+	MU_TRY(mu_allreduce_double(seconds, 1, MPI_MAX, j->members.peers));
 out:
 	return st;
 }
@@ -226,7 +226,7 @@ static enum mu_status prepare(struct job *j, struct load *l)
 	fill(j, l);
 	MU_TRY(by_store(j, l));
 	if (j->synchronous)
-		MU_TRY(check_sums(j, l, (float)j->t.num_workers));
+		MU_TRY(check_sums(j, l, (float)j->members.num_workers));
 	MU_TRY(mu_keys_barrier(j->keys));
 	fill(j, l);
 	MU_TRY(by_allreduce(j, l));
@@ -265,15 +265,16 @@ static void report(const struct job *j, const struct load *l, const struct resul
 {
 	const double nbytes = (double)(elements(l) * sizeof(float));
 
-	if (j->t.index != 0)
+	if (j->members.index != 0)
 		return;
 	if (j->v.json)
 		printf("{\"store\":\"%s\",\"workers\":%d,\"servers\":%d,\"keys\":%zu,\"bytes\":%."
 		       "0f,"
 		       "\"rounds\":%zu,\"seconds\":%.4g,\"GBps\":%.4g,\"allreduce_seconds\":%.4g,"
 		       "\"memcpy_seconds\":%.4g}\n",
-		       mu_keys_type(j->keys), j->t.num_workers, j->t.num_servers, l->n_keys, nbytes,
-		       l->rounds, r->store, nbytes / r->store / 1e9, r->allreduce, r->copy);
+		       mu_keys_type(j->keys), j->members.num_workers, j->members.num_servers,
+		       l->n_keys, nbytes, l->rounds, r->store, nbytes / r->store / 1e9,
+		       r->allreduce, r->copy);
 	else
 		printf("%6zu %11.0f %12.1f %8.3f %12.1f %12.1f %8zu\n", l->n_keys, nbytes,
 		       1e6 * r->store, nbytes / r->store / 1e9, 1e6 * r->allreduce, 1e6 * r->copy,
@@ -308,11 +309,11 @@ static enum mu_status run_worker(struct job *j)
 	MU_TRY(mu_alloc((void **)&j->copy, most, "copies"));
 	if (!j->synchronous)
 		MU_TRY(mu_keys_set_optimizer(j->keys, &add));
-	if (j->t.index == 0 && !j->v.json)
+	if (j->members.index == 0 && !j->v.json)
 		printf("%s, %d worker%s, %d server%s\n%6s %11s %12s %8s %12s %12s %8s\n",
-		       mu_keys_type(j->keys), j->t.num_workers, MU_S(j->t.num_workers),
-		       j->t.num_servers, MU_S(j->t.num_servers), "keys", "bytes", "store us",
-		       "GB/s", "allreduce us", "memcpy us", "rounds");
+		       mu_keys_type(j->keys), j->members.num_workers, MU_S(j->members.num_workers),
+		       j->members.num_servers, MU_S(j->members.num_servers), "keys", "bytes",
+		       "store us", "GB/s", "allreduce us", "memcpy us", "rounds");
 	for (size_t n = (size_t)j->v.min_bytes; n <= (size_t)j->v.max_bytes; n *= 4)
 		MU_TRY(run_load(j, 1, n));
 	if (keys > 0) {
@@ -328,7 +329,7 @@ static enum mu_status run(void *context, MPI_Comm world)
 {
 	enum mu_status st = MU_OK;
 	struct job *j = context;
-	struct mu_keys_config config = {.type = j->v.kv_store, .topology = &j->t};
+	struct mu_keys_config config = {.type = j->v.kv_store, .members = &j->members};
 	struct mu_keys_type is;
 	int rank, size, threads;
 
@@ -343,11 +344,11 @@ static enum mu_status run(void *context, MPI_Comm world)
 		MU_FAIL(MU_ERR_USAGE, "--min-bytes %ld is more than --max-bytes %ld",
 			j->v.min_bytes, j->v.max_bytes);
 	j->synchronous = is.synchronous;
-	MU_TRY(mu_topology_init(&j->t, world, is.has_servers ? (int)j->v.num_servers : 0,
-				MU_PLACEMENT_SPREAD));
-	MU_TRY(mu_topology_place(&j->t, &threads));
+	MU_TRY(mu_members_init(&j->members, world, is.has_servers ? (int)j->v.num_servers : 0,
+			       MU_PLACEMENT_SPREAD));
+	MU_TRY(mu_members_place(&j->members, 0, &threads));
 	MU_TRY(mu_keys_new(&j->keys, &config));
-	if (j->t.role == MU_ROLE_SERVER)
+	if (j->members.role == MU_ROLE_SERVER)
 		MU_TRY(mu_keys_serve(j->keys));
 	else
 		MU_TRY(run_worker(j));
@@ -356,8 +357,8 @@ out:
 	mu_free(j->gradients);
 	mu_free(j->values);
 	mu_free(j->copy);
-	if (j->t.size > 0)
-		mu_topology_release(&j->t);
+	if (j->members.size > 0)
+		mu_members_release(&j->members);
 	return st;
 }
 
@@ -373,7 +374,7 @@ int main(int argc, char **argv)
 		.n_options = sizeof table / sizeof *table,
 		.values = &j.v,
 		.help = &j.v.help,
-		.roles = &j.t,
+		.roles = &j.members,
 		.run = run,
 		.context = &j,
 	};

@@ -11,7 +11,7 @@ struct bench_program {
 	size_t n_options;
 	void *values;                    /* the struct that the table's offsets point into */
 	const bool *help;                /* its --help */
-	const struct mu_topology *roles; /* whose role errors name; size 0: not known yet */
+	const struct mu_members *roles;  /* whose role errors name; size 0: not known yet */
 	enum mu_status (*run)(void *context, MPI_Comm world); /* collective */
 	void *context;
 };

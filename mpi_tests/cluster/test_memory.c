@@ -49,7 +49,7 @@ static void measure(struct job *j, long held[N_NUMBERS])
 {
 	struct mu_kv_layout layout;
 
-	job_open(j, &model, j->config.type, &topology);
+	job_open(j, &model, j->config.type, &members);
 	mu_kv_layout(j->kv, &layout);
 	numbers_of(&layout.memory, held);
 	must(mu_allreduce_long(held, N_NUMBERS, MPI_MAX, world));
@@ -98,7 +98,7 @@ static void each(void)
 		struct mu_kv_type is;
 
 		must(mu_kv_type_check(ways[i].store, &is));
-		if (is.has_servers == (topology.num_servers > 0))
+		if (is.has_servers == (members.num_servers > 0))
 			test_way(&ways[i]);
 	}
 }

@@ -97,7 +97,7 @@ static uint64_t hash_of(const struct model *m, struct mu_kv_config config,
 	struct job j = {.config = config};
 	uint64_t hash;
 
-	job_open(&j, m, config.type, &topology);
+	job_open(&j, m, config.type, &members);
 	if (j.worker == 0)
 		fill(m, mu_kv_weights(j.kv), 999, 0);
 	must(mu_kv_weights_init(j.kv));
@@ -145,7 +145,7 @@ static void test_memory(size_t i)
 	const size_t layer = (WIDTH + 64) * sizeof(float), part = 16 * layer / (size_t)size + 4096;
 	struct mu_kv_config config = config_of(i);
 	struct mu_kv_layout whole, sharded;
-	size_t sources = (size_t)topology.num_nodes - 1;
+	size_t sources = (size_t)members.topology.num_nodes - 1;
 
 	live(&deep, false);
 	config.bucket_bytes = layer;
@@ -165,7 +165,7 @@ static void refused(struct mu_kv_config config, const char *text)
 {
 	struct mu_kv *kv = NULL;
 
-	config.topology = &topology;
+	config.members = &members;
 	config.slices = odd.slices;
 	config.n_slices = odd.n_keys;
 	config.lives = lives;
@@ -198,7 +198,7 @@ static void test_order(void)
 	live(&deep, false);
 	j.config.lives = lives;
 	j.config.bucket_bytes = 1;
-	job_open(&j, &deep, "dist_sharded", &topology);
+	job_open(&j, &deep, "dist_sharded", &members);
 	must(mu_kv_weights_init(j.kv));
 	CHECK(mu_kv_gradients_begin(j.kv, 0) == MU_ERR_ARGUMENT);
 	mu_trace_clear();
@@ -225,7 +225,7 @@ static void once(void)
 
 static void each(void)
 {
-	if (topology.num_servers > 0)
+	if (members.num_servers > 0)
 		return;
 	for (size_t i = 0; i < CASES; i++) {
 		test_bits(&deep, i, i % 2);

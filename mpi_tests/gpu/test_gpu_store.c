@@ -98,7 +98,7 @@ static struct mu_kv_config config_of(const char *type)
 	config.type = type;
 	config.slices = odd.slices;
 	config.n_slices = odd.n_keys;
-	config.topology = &topology;
+	config.members = &members;
 	return config;
 }
 
@@ -115,15 +115,15 @@ static void expect_cpu_settings_refused(struct mu_kv_config config)
 /* That, ranks on several nodes, and a bound. */
 static void test_settings(const char *type)
 {
-	struct mu_topology two = topology;
+	struct mu_members two = members;
 	struct mu_kv_config config = config_of(type);
 
 	expect_cpu_settings_refused(config);
 	config.bounded = true;
 	expect_refused(&config, "bound of staleness");
 	config.bounded = false;
-	config.topology = &two;
-	two.num_nodes = 2;
+	config.members = &two;
+	two.topology.num_nodes = 2;
 	expect_refused(&config, "the ranks are on 2 nodes");
 }
 
@@ -144,7 +144,7 @@ static void test_devices(const char *type)
 	struct mu_kv_device use = {.device = &device};
 
 	must(mu_device_open(&device, "ref", 1));
-	job_open(&j, &odd, type, &topology);
+	job_open(&j, &odd, type, &members);
 	use.gradients = mu_kv_gradients(j.kv);
 	CHECK(mu_kv_bound(j.kv, 1e9) == 0 && mu_kv_bound_split(j.kv, 1e9) == 0);
 	CHECK(mu_kv_weights_init(j.kv) == MU_ERR_ARGUMENT);
@@ -166,7 +166,7 @@ static void test_others(const char *type)
 {
 	struct job j = {.config = exact};
 
-	job_open(&j, &odd, type, &topology);
+	job_open(&j, &odd, type, &members);
 	CHECK(mu_kv_set_devices(j.kv, NULL, 0) == MU_ERR_ARGUMENT);
 	CHECK_HAS(mu_trace_message(), "whose arrays are the host's");
 	mu_trace_clear();
@@ -185,7 +185,7 @@ static void once(void)
 
 static void each(void)
 {
-	if (topology.num_servers > 0)
+	if (members.num_servers > 0)
 		return;
 	test_others("dist_allreduce");
 	if (has_nccl())

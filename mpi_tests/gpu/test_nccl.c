@@ -36,7 +36,7 @@ static void rig_open(struct rig *r, bool share)
 {
 	char why[256], name[32];
 	const size_t n_gpus = (size_t)gpu->count(why, sizeof why);
-	const size_t me = (size_t)topology.index, n_workers = (size_t)topology.num_workers;
+	const size_t me = (size_t)members.index, n_workers = (size_t)members.num_workers;
 
 	*r = (struct rig){.n_all = n_gpus < MAX_GPUS ? n_gpus : MAX_GPUS};
 	for (size_t g = share ? 0 : me; g < r->n_all; g += n_workers) {
@@ -150,7 +150,7 @@ static void expected(const struct model *m, const struct mu_kv_config *config, s
 				for (size_t d = 0; d < n_all; d++)
 					g[i] += gradient(d, i, step);
 			}
-		push_pull(j, m->n_keys, 8 * (size_t)topology.num_workers, step);
+		push_pull(j, m->n_keys, 8 * (size_t)members.num_workers, step);
 	}
 	must(mu_kv_step_end(j->kv));
 }
@@ -245,11 +245,11 @@ static void test_training(const struct model *m, const char *type,
 	struct rig r;
 	struct mu_kv_snapshot saved = {.from = 0};
 	const size_t before = (size_t)check_failures();
-	const bool by_nodes = topology.num_servers > 0 || config->node_reduce == MU_KV_NODE_NCCL;
+	const bool by_nodes = members.num_servers > 0 || config->node_reduce == MU_KV_NODE_NCCL;
 	size_t n;
 
 	j.config.on_gpus = true;
-	job_open(&j, m, type, &topology);
+	job_open(&j, m, type, &members);
 	if (!j.is_worker) {
 		must(mu_kv_serve(j.kv));
 		mu_kv_free(j.kv);
@@ -288,7 +288,7 @@ static void test_same_gpu(const struct model *m, const char *type)
 
 	rig_open(&r, true);
 	j.config.on_gpus = true;
-	job_open(&j, m, type, &topology);
+	job_open(&j, m, type, &members);
 	CHECK(rig_join(&r, j.kv) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), "workers 0 and 1 have the same GPU");
 	mu_trace_clear();
@@ -309,7 +309,7 @@ static void once(void)
 static bool has_gpus(const char *type)
 {
 	char why[256];
-	const int n = gpu->count(why, sizeof why), n_workers = topology.num_workers;
+	const int n = gpu->count(why, sizeof why), n_workers = members.num_workers;
 
 	if (n_workers > n && rank == 0)
 		printf("%s: %d GPUs for %d workers: sums are not tested\n", type, n, n_workers);
@@ -325,12 +325,12 @@ static void each_by_nodes(const struct mu_kv_config *sum, const struct mu_kv_con
 	for (size_t i = 0; i < 3; i++)
 		config[i].node_reduce = MU_KV_NODE_NCCL;
 	config[0].bucket_bytes = 20000;
-	if (topology.num_servers == 0) {
+	if (members.num_servers == 0) {
 		test_training(&lenet, "dist_sharded", &config[0]);
 		test_training(&tiny, "dist_sharded", &config[1]);
 		test_training(&odd, "dist_sharded", &config[2]);
 	}
-	for (size_t t = 0; topology.num_servers > 0 && t < N_BY_SERVERS; t++) {
+	for (size_t t = 0; members.num_servers > 0 && t < N_BY_SERVERS; t++) {
 		test_training(&lenet, by_servers[t], &config[0]);
 		test_training(&one, by_servers[t], sum);
 		if (t == N_BY_SERVERS - 1) /* its updates depend on who pushes first */
@@ -353,7 +353,7 @@ static void each(void)
 
 	if (has_gpus("stores of nodes"))
 		each_by_nodes(&sum, &halves, &norms);
-	if (topology.num_servers > 0 || topology.num_nodes > 1)
+	if (members.num_servers > 0 || members.topology.num_nodes > 1)
 		return;
 	for (size_t t = 0; t < (size > 1 ? N_TYPES - 1 : N_TYPES); t++) {
 		if (size > 1)

@@ -16,8 +16,8 @@
 
 static MPI_Comm world;
 static int rank, size;
-static struct mu_topology topology; /* of the present number of servers */
-static struct mu_topology alone;    /* this rank is the one worker */
+static struct mu_members members; /* of the present number of servers */
+static struct mu_members alone;   /* this rank is the one worker */
 
 /* A model of n_keys keys with the given sizes. */
 struct model {
@@ -89,13 +89,13 @@ static inline void must(enum mu_status st)
 }
 
 static inline void job_open(struct job *j, const struct model *m, const char *type,
-			    const struct mu_topology *t)
+			    const struct mu_members *who)
 {
-	j->is_worker = t->role == MU_ROLE_WORKER;
-	j->worker = t->index;
-	j->n_workers = t->num_workers;
+	j->is_worker = who->role == MU_ROLE_WORKER;
+	j->worker = who->index;
+	j->n_workers = who->num_workers;
 	j->config.type = type;
-	j->config.topology = t;
+	j->config.members = who;
 	j->config.slices = j->is_worker ? m->slices : NULL;
 	j->config.n_slices = j->is_worker ? m->n_keys : 0;
 	must(mu_kv_new(&j->kv, &j->config));
@@ -105,7 +105,7 @@ static inline void job_open(struct job *j, const struct model *m, const char *ty
 static inline void job_run(struct job *j, const struct model *m,
 			   void (*worker)(struct job *, const struct model *))
 {
-	job_open(j, m, j->config.type, &topology);
+	job_open(j, m, j->config.type, &members);
 	if (j->is_worker)
 		worker(j, m);
 	else
@@ -183,11 +183,11 @@ static inline size_t fill_sum(const struct model *m, float *g, float *more, floa
 	bool first_node = true;
 	size_t count = 0;
 
-	for (int k = 0; k < topology.num_nodes; k++) {
+	for (int k = 0; k < members.topology.num_nodes; k++) {
 		bool first = true;
 
-		for (int i = 0; i < topology.num_workers; i++) {
-			if (topology.node_of[topology.worker_ranks[i]] != k)
+		for (int i = 0; i < members.num_workers; i++) {
+			if (members.topology.node_of[members.worker_ranks[i]] != k)
 				continue;
 			fill(m, more, step, i);
 			for (size_t e = 0; e < n; e++)
@@ -239,12 +239,12 @@ static inline uint64_t train(struct job *j, const struct model *m, int n_sum)
 
 /* The hash on workers, 0 on servers. */
 static inline uint64_t hash_of_store(const struct model *m, const struct mu_kv_config *config,
-				     const char *type, const struct mu_topology *t, int n_sum)
+				     const char *type, const struct mu_members *who, int n_sum)
 {
 	struct job j = {.config = *config};
 	uint64_t hash = 0;
 
-	job_open(&j, m, type, t);
+	job_open(&j, m, type, who);
 	if (j.is_worker)
 		hash = train(&j, m, n_sum);
 	else
@@ -263,14 +263,14 @@ static inline int run_tests(int argc, char **argv, void (*once)(void), void (*ea
 	MPI_Comm_rank(world, &rank);
 	MPI_Comm_size(world, &size);
 	MPI_Comm_dup(MPI_COMM_SELF, &self);
-	must(mu_topology_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
 	once();
 	for (int servers = 0; servers <= 3 && servers < size; servers++) {
-		must(mu_topology_init(&topology, world, servers, MU_PLACEMENT_SPREAD));
+		must(mu_members_init(&members, world, servers, MU_PLACEMENT_SPREAD));
 		each();
-		mu_topology_release(&topology);
+		mu_members_release(&members);
 	}
-	mu_topology_release(&alone);
+	mu_members_release(&alone);
 	MPI_Comm_free(&self);
 	failed = check_failures();
 	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));

@@ -220,13 +220,12 @@ struct training {
 	float labels[MAX_LABELS];
 };
 
-static enum mu_status start(struct training *t, const struct mu_topology *topology,
-			    const char *device)
+static enum mu_status start(struct training *t, const struct mu_members *m, const char *device)
 {
 	enum mu_status st = MU_OK;
 	const struct golden *g = t->golden;
 	struct mu_kv_config config = {
-		.type = "local", .topology = topology, .schedule = {.lr = g->lr, .factor = 1}};
+		.type = "local", .members = m, .schedule = {.lr = g->lr, .factor = 1}};
 	struct mu_net_counts counts;
 
 	MU_TRY(mu_optim_defaults(&config.optim, "sgd"));
@@ -347,8 +346,8 @@ out:
 	return st;
 }
 
-static void test_course(const struct course *c, const struct mu_topology *topology,
-			const char *device, size_t steps)
+static void test_course(const struct course *c, const struct mu_members *m, const char *device,
+			size_t steps)
 {
 	enum mu_status st = MU_OK;
 	struct golden g;
@@ -361,7 +360,7 @@ static void test_course(const struct course *c, const struct mu_topology *topolo
 	CHECK(g.losses[g.steps - 1] < 0.5 * g.losses[0]);
 	if (steps > g.steps)
 		steps = g.steps;
-	MU_TRY(start(&t, topology, device));
+	MU_TRY(start(&t, m, device));
 	MU_TRY(train(&t, c, steps, &worst));
 out:
 	if (!CHECK(st == MU_OK)) {
@@ -373,7 +372,7 @@ out:
 	       c->name, device, steps, g.steps, worst, tolerance(&g, c), mu_now() - began);
 }
 
-static void test_device(const struct mu_topology *topology, const char *device)
+static void test_device(const struct mu_members *m, const char *device)
 {
 	bool few = strcmp(device, "ref") == 0 && !check_in_tier("long");
 
@@ -383,7 +382,7 @@ static void test_device(const struct mu_topology *topology, const char *device)
 		if (!check_is_asked("MU_TEST_CASES", courses[i].name))
 			continue;
 		if (steps == MAX_STEPS || check_in_tier("full"))
-			test_course(&courses[i], topology, device, steps);
+			test_course(&courses[i], m, device, steps);
 		else
 			printf("%s on %s: left to make check-all\n", courses[i].name, device);
 	}
@@ -391,18 +390,18 @@ static void test_device(const struct mu_topology *topology, const char *device)
 
 int main(int argc, char **argv)
 {
-	struct mu_topology topology;
+	struct mu_members m;
 	MPI_Comm world;
 
 	if (mu_world_open(&argc, &argv, &world) != MU_OK)
 		return 1;
-	if (mu_topology_init(&topology, world, 0, MU_PLACEMENT_SPREAD) != MU_OK) {
+	if (mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD) != MU_OK) {
 		mu_trace_print(stderr, "test_golden");
 		mu_world_abort(1);
 	}
 	for (size_t d = 0; mu_device_table[d]; d++)
 		if (CHECK_IS_HERE(mu_device_table[d]))
-			test_device(&topology, mu_device_table[d]->name);
-	mu_topology_release(&topology);
+			test_device(&m, mu_device_table[d]->name);
+	mu_members_release(&m);
 	return mu_world_close(&world, check_failures() ? 1 : 0);
 }

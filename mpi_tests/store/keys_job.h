@@ -15,8 +15,8 @@
 
 static MPI_Comm world;
 static int rank, size;
-static struct mu_topology topology; /* of the present number of servers */
-static struct mu_topology alone;    /* this rank is the one worker */
+static struct mu_members members; /* of the present number of servers */
+static struct mu_members alone;   /* this rank is the one worker */
 
 static inline void must(enum mu_status st)
 {
@@ -41,7 +41,7 @@ static inline bool check_fails(enum mu_status st, enum mu_status expected, const
 #define fails(call, expected, part) check_fails((call), (expected), (part), __LINE__)
 
 /* Run a store: the worker's part is given, servers serve. */
-static inline void keys_run(const char *type, const struct mu_topology *t,
+static inline void keys_run(const char *type, const struct mu_members *m,
 			    const struct mu_keys_config *more,
 			    void (*worker)(struct mu_keys *, void *), void *context)
 {
@@ -49,9 +49,9 @@ static inline void keys_run(const char *type, const struct mu_topology *t,
 	struct mu_keys *store = NULL;
 
 	config.type = type;
-	config.topology = t;
+	config.members = m;
 	must(mu_keys_new(&store, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(store));
 	} else {
 		worker(store, context);
@@ -81,14 +81,14 @@ static inline int run_tests(int argc, char **argv, void (*once)(void), void (*ea
 	MPI_Comm_rank(world, &rank);
 	MPI_Comm_size(world, &size);
 	MPI_Comm_dup(MPI_COMM_SELF, &self);
-	must(mu_topology_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
 	once();
 	for (int servers = 1; servers <= 3 && servers < size; servers++) {
-		must(mu_topology_init(&topology, world, servers, MU_PLACEMENT_SPREAD));
+		must(mu_members_init(&members, world, servers, MU_PLACEMENT_SPREAD));
 		each();
-		mu_topology_release(&topology);
+		mu_members_release(&members);
 	}
-	mu_topology_release(&alone);
+	mu_members_release(&alone);
 	MPI_Comm_free(&self);
 	failed = check_failures();
 	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));

@@ -20,7 +20,7 @@ static void test_alone(const struct model *m)
 		must(mu_optim_defaults(&config.optim, rules[i]));
 		config.optim.wd = 0.01;
 		expected = hash_of_store(m, &config, "local", &alone, 1);
-		hash = hash_of_store(m, &config, "dist_async", &topology, 1);
+		hash = hash_of_store(m, &config, "dist_async", &members, 1);
 		CHECK(hash == 0 || hash == expected);
 	}
 }
@@ -47,7 +47,7 @@ static void async_worker(struct job *j, const struct model *m)
 		push_pull(j, m->n_keys, 4, (size_t)step);
 	}
 	must(mu_kv_step_end(j->kv));
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	must(mu_kv_fetch(j->kv));
 	for (int i = 0; i < j->n_workers; i++) {
 		total += (float)((3 + i) * (1 + i));
@@ -73,16 +73,16 @@ static void own_worker(struct job *j, const struct model *m)
 	size_t n = mu_kv_n(j->kv), wrong = 0;
 
 	must(mu_kv_weights_init(j->kv));
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	for (size_t i = 0; i < n; i++)
 		mu_kv_gradients(j->kv)[i] = 1;
 	if (j->worker == 0)
 		push_pull(j, m->n_keys, 1, 1);
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	for (size_t i = 0; i < n; i++)
 		wrong += w[i] != mine;
 	CHECK(wrong == 0);
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	must(mu_kv_finish(j->kv));
 }
 
@@ -97,7 +97,7 @@ static void copies_worker(struct job *j, const struct model *m)
 	if (!layout.shares_memory)
 		CHECK(layout.bytes_copies == layout.bytes * (size_t)j->n_workers);
 	else
-		CHECK(topology.num_nodes > 1 || layout.bytes_copies == 0);
+		CHECK(members.topology.num_nodes > 1 || layout.bytes_copies == 0);
 	must(mu_kv_weights_init(j->kv));
 	must(mu_kv_finish(j->kv));
 }
@@ -137,7 +137,7 @@ static void staleness_worker(struct job *j, const struct model *m)
 			push_pull(j, m->n_keys, 1, 1);
 			CHECK(mu_kv_progress(j->kv) == turn + 1);
 		}
-		must(mu_barrier(topology.peers));
+		must(mu_barrier(members.peers));
 	}
 	must(mu_kv_finish(j->kv));
 	mu_kv_staleness(j->kv, &stale);
@@ -155,7 +155,7 @@ static void bins_worker(struct job *j, const struct model *m)
 	must(mu_kv_weights_init(j->kv));
 	for (int i = 0; j->worker == 1 && i < pushes; i++)
 		push_pull(j, m->n_keys, 1, 1);
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	if (j->worker == 0)
 		push_pull(j, m->n_keys, 1, 1);
 	must(mu_kv_finish(j->kv));
@@ -200,7 +200,7 @@ static void test_schedule(const struct model *m, const char *type)
 				   .optim = {.name = "sgd"},
 				   .schedule = {.lr = 0.5, .factor = 0.1, .n_steps = 1}}};
 
-	j.config.schedule.steps[0] = 20.0 * topology.num_workers;
+	j.config.schedule.steps[0] = 20.0 * members.num_workers;
 	job_run(&j, m, schedule_worker);
 }
 
@@ -212,17 +212,17 @@ static void once(void)
 
 static void each(void)
 {
-	if (topology.num_servers == 0)
+	if (members.num_servers == 0)
 		return;
 	test_async(&odd);
 	test_async(&tiny);
 	test_copies(&odd);
 	test_schedule(&odd, "dist_sync");
-	if (topology.num_workers == 1) {
+	if (members.num_workers == 1) {
 		test_alone(&odd);
 		test_schedule(&odd, "dist_async");
 	}
-	if (topology.num_workers == 2 && topology.num_servers == 1)
+	if (members.num_workers == 2 && members.num_servers == 1)
 		test_staleness(&odd);
 }
 

@@ -48,7 +48,7 @@ static struct mu_input_config config_of(int worker)
 		.label_width = 1,
 		.batch = BATCH,
 		.worker = worker,
-		.num_workers = topology.num_workers,
+		.num_workers = members.num_workers,
 		.shuffle = true,
 		.seed = 7,
 		.threads = worker % 2, /* with and without threads */
@@ -78,8 +78,8 @@ static uint64_t hash_epoch(struct mu_input *in, uint32_t epoch)
 
 static void test_same(void)
 {
-	const bool worker = topology.role == MU_ROLE_WORKER;
-	struct mu_input_config config = config_of(topology.index);
+	const bool worker = members.role == MU_ROLE_WORKER;
+	struct mu_input_config config = config_of(members.index);
 	struct mu_input in = {.n = 0};
 	uint64_t expected[2] = {0}, changed = 0;
 	size_t bytes = 0;
@@ -94,7 +94,7 @@ static void test_same(void)
 		mu_input_close(&in);
 		must(mu_input_open(&in, &config));
 	}
-	must(mu_input_cache(worker ? &in : NULL, &topology, &bytes));
+	must(mu_input_cache(worker ? &in : NULL, &members.topology, &bytes));
 	CHECK(bytes >= (size_t)RECORDS * PIXELS);
 	must(mu_barrier(world));
 	if (rank == 0)
@@ -116,20 +116,20 @@ static void test_same(void)
 
 static void test_refused(void)
 {
-	const bool worker = topology.role == MU_ROLE_WORKER;
+	const bool worker = members.role == MU_ROLE_WORKER;
 	const struct mu_input_config config = {.reader = "synthetic",
 					       .shape = {1, 4, 4},
 					       .classes = 2,
 					       .batch = 1,
-					       .worker = topology.index,
-					       .num_workers = topology.num_workers,
+					       .worker = members.index,
+					       .num_workers = members.num_workers,
 					       .num_examples = 16};
 	struct mu_input in;
 	size_t bytes;
 
 	if (worker)
 		must(mu_input_open(&in, &config));
-	CHECK(mu_input_cache(worker ? &in : NULL, &topology, &bytes) ==
+	CHECK(mu_input_cache(worker ? &in : NULL, &members.topology, &bytes) ==
 	      (worker ? MU_ERR_USAGE : MU_ERR_PEER));
 	if (worker)
 		CHECK_HAS(mu_trace_message(), "not for synthetic data");
@@ -151,7 +151,7 @@ static void each(void)
 	test_same();
 	test_refused();
 	must(mu_barrier(world));
-	if (rank == 0 && topology.num_servers + 1 >= (size < 4 ? size : 4))
+	if (rank == 0 && members.num_servers + 1 >= (size < 4 ? size : 4))
 		scratch_remove(folder);
 }
 

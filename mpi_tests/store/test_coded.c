@@ -73,11 +73,11 @@ static void plain_block(struct plain *p, const struct mu_slice *s, size_t at, si
 {
 	float sum[MU_COMPRESS_BLOCK] = {0}, said[MU_COMPRESS_BLOCK], way[MU_COMPRESS_BLOCK];
 
-	for (int node = 0; node < topology.num_nodes; node++) { /* the order of sums */
+	for (int node = 0; node < members.topology.num_nodes; node++) { /* the order of sums */
 		float part[MU_COMPRESS_BLOCK] = {0};
 
-		for (int w = 0; w < topology.num_workers; w++) {
-			if (topology.node_of[topology.worker_ranks[w]] != node)
+		for (int w = 0; w < members.num_workers; w++) {
+			if (members.topology.node_of[members.worker_ranks[w]] != node)
 				continue;
 			say(p, s, at, n, gradients + (size_t)w * n_model,
 			    p->rest + (size_t)w * n_model, said);
@@ -171,8 +171,7 @@ static void test_formula(const struct mu_compression *c, const char *type, enum 
 	job_run(&j, &mixed, formula_worker);
 	if (check_failures() > before)
 		fprintf(stderr, "... rank %d of %d: %s, %s%s, %d servers, node %d\n", rank, size,
-			type, c->type, c->pull ? " both ways" : "", topology.num_servers,
-			(int)node);
+			type, c->type, c->pull ? " both ways" : "", members.num_servers, (int)node);
 }
 
 /* ---- equal bits ---- */
@@ -186,7 +185,7 @@ static uint64_t hash_of(const char *type, const struct mu_compression *c, size_t
 	config.bucket_bytes = bucket;
 	config.message_bytes = message;
 	config.node_reduce = node;
-	return hash_of_store(&mixed, &config, type, &topology, 1);
+	return hash_of_store(&mixed, &config, type, &members, 1);
 }
 
 /* Of the run with the fewest servers, by number of workers and coding. */
@@ -200,9 +199,9 @@ static void test_bits(const char *type)
 		for (size_t b = 0; b < 4; b++) {
 			const uint64_t hash = hash_of(type, &codings[c], buckets[b], messages[b],
 						      b % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO);
-			uint64_t *first = &first_hash[topology.num_workers][c];
+			uint64_t *first = &first_hash[members.num_workers][c];
 
-			if (topology.role == MU_ROLE_SERVER)
+			if (members.role == MU_ROLE_SERVER)
 				continue;
 			if (*first == 0)
 				*first = hash;
@@ -229,13 +228,13 @@ static void share_hashes(void)
 
 static void test_async(void)
 {
-	for (size_t c = 0; topology.num_workers == 1 && c < N_CODINGS; c++) {
+	for (size_t c = 0; members.num_workers == 1 && c < N_CODINGS; c++) {
 		uint64_t sync = hash_of("dist_sync", &codings[c], 0, 0, MU_KV_NODE_AUTO);
 
 		CHECK(sync == hash_of("dist_async", &codings[c], 9000, 0, MU_KV_NODE_AUTO));
 		CHECK(sync == hash_of("dist_async", &codings[c], 0, 5000, MU_KV_NODE_NONE));
 	}
-	for (size_t c = 0; topology.num_workers > 1 && c < N_CODINGS; c++)
+	for (size_t c = 0; members.num_workers > 1 && c < N_CODINGS; c++)
 		hash_of("dist_async", &codings[c], 0, 0, c % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO);
 }
 
@@ -252,10 +251,10 @@ static void test_others(const char *type)
 		config.node_reduce = i ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
 		config.optim = (struct mu_optim_config){
 			.name = "lars", .mom = 0.9, .lars_eta = 0.001, .wd = 0.01};
-		norms[i] = hash_of_store(&mixed, &config, type, &topology, 1);
+		norms[i] = hash_of_store(&mixed, &config, type, &members, 1);
 		config.optim = exact.optim;
 		config.local_sgd.period = 2;
-		local[i] = hash_of_store(&mixed, &config, type, &topology, 1);
+		local[i] = hash_of_store(&mixed, &config, type, &members, 1);
 	}
 	CHECK(norms[0] == norms[1] && local[0] == local[1]);
 }
@@ -290,7 +289,7 @@ static void run_steps(const struct mu_compression *c, const char *type, struct s
 	const size_t nbytes = sizeof(float) * 40000;
 	float *rest;
 
-	job_open(&j, &mixed, type, &topology);
+	job_open(&j, &mixed, type, &members);
 	if (!j.is_worker) {
 		must(mu_kv_serve(j.kv));
 		mu_kv_free(j.kv);
@@ -322,7 +321,7 @@ static void test_resume(const struct mu_compression *c, const char *type)
 	run_steps(c, type, &once, 1, 5);
 	run_steps(c, type, &twice, 1, 2);
 	run_steps(c, type, &twice, 3, 5);
-	CHECK(topology.role == MU_ROLE_SERVER || memcmp(a, b, sizeof a) == 0);
+	CHECK(members.role == MU_ROLE_SERVER || memcmp(a, b, sizeof a) == 0);
 }
 
 /* ---- layout, errors ---- */
@@ -335,7 +334,7 @@ static void test_layout(void)
 	const size_t coded = 5008 / 4 + 1024 / 4 + 20000 / 4 + (3001 + 15) / 16 * 4;
 
 	j.config.compression = codings[0];
-	job_open(&j, &mixed, topology.num_servers ? "dist_sync" : "dist_sharded", &topology);
+	job_open(&j, &mixed, members.num_servers ? "dist_sync" : "dist_sharded", &members);
 	mu_kv_layout(j.kv, &layout);
 	CHECK(layout.bytes_pulled == layout.bytes);
 	CHECK(layout.bytes_pushed == whole_bytes + coded);
@@ -346,9 +345,9 @@ static void refused(struct mu_kv_config config, enum mu_status expected, const c
 {
 	struct mu_kv *kv = NULL;
 
-	config.topology = &topology;
-	config.slices = topology.role == MU_ROLE_WORKER ? mixed.slices : NULL;
-	config.n_slices = topology.role == MU_ROLE_WORKER ? mixed.n_keys : 0;
+	config.members = &members;
+	config.slices = members.role == MU_ROLE_WORKER ? mixed.slices : NULL;
+	config.n_slices = members.role == MU_ROLE_WORKER ? mixed.n_keys : 0;
 	CHECK(mu_kv_new(&kv, &config) == expected && !kv);
 	CHECK_HAS(mu_trace_message(), text);
 	mu_trace_clear();
@@ -366,7 +365,7 @@ static void test_errors(const char *type)
 	refused(config, MU_ERR_USAGE, "above 0");
 	config.compression = (struct mu_compression){"2bit", rank == size - 1 ? 0.5 : 1, 0, false};
 	refused(config, MU_ERR_ARGUMENT, "compression.threshold is 0.5 on rank");
-	if (topology.num_workers == 1 && topology.num_servers == 0) {
+	if (members.num_workers == 1 && members.num_servers == 0) {
 		config.type = "device";
 		config.compression = codings[0];
 		refused(config, MU_ERR_USAGE, "where nothing goes between ranks");
@@ -380,19 +379,19 @@ static void once(void)
 
 static void each(void)
 {
-	const char *type = topology.num_servers ? "dist_sync" : "dist_sharded";
+	const char *type = members.num_servers ? "dist_sync" : "dist_sharded";
 
 	for (size_t c = 0; c < N_CODINGS; c++) {
 		test_formula(&codings[c], type, MU_KV_NODE_AUTO);
 		test_formula(&codings[c], type, MU_KV_NODE_NONE);
-		if (topology.num_servers == 0 && !codings[c].pull)
+		if (members.num_servers == 0 && !codings[c].pull)
 			test_formula(&codings[c], "dist_allreduce", MU_KV_NODE_AUTO);
 	}
 	test_bits(type);
-	if (topology.num_servers > 0)
+	if (members.num_servers > 0)
 		test_async();
 	test_others(type);
-	if (topology.num_servers == 0)
+	if (members.num_servers == 0)
 		test_others("dist_allreduce");
 	test_resume(&codings[0], type);
 	test_resume(&codings[7], type);

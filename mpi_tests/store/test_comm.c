@@ -32,109 +32,112 @@ static void sleep_seconds(double seconds)
 }
 
 /* Every rank has one role, and all ranks tell the same story. */
-static void check_roles(const struct mu_topology *t, int servers)
+static void check_roles(const struct mu_members *m, int servers)
 {
 	int peers = 0;
 	int peer_rank = 0;
 	int seen = 0;
 	long sum[2];
 
-	CHECK(t->rank == rank && t->size == size);
-	CHECK(t->num_servers == servers && t->num_workers == size - servers);
-	for (int w = 0; w < t->num_workers; w++) {
-		CHECK(w == 0 || t->worker_ranks[w] > t->worker_ranks[w - 1]);
-		seen += t->worker_ranks[w] == rank;
-		CHECK(t->worker_ranks[w] != rank || (t->role == MU_ROLE_WORKER && t->index == w));
+	CHECK(m->rank == rank && m->size == size);
+	CHECK(m->num_servers == servers && m->num_workers == size - servers);
+	for (int w = 0; w < m->num_workers; w++) {
+		CHECK(w == 0 || m->worker_ranks[w] > m->worker_ranks[w - 1]);
+		seen += m->worker_ranks[w] == rank;
+		CHECK(m->worker_ranks[w] != rank || (m->role == MU_ROLE_WORKER && m->index == w));
 	}
-	for (int s = 0; s < t->num_servers; s++) {
-		CHECK(s == 0 || t->server_ranks[s] > t->server_ranks[s - 1]);
-		seen += t->server_ranks[s] == rank;
-		CHECK(t->server_ranks[s] != rank || (t->role == MU_ROLE_SERVER && t->index == s));
+	for (int s = 0; s < m->num_servers; s++) {
+		CHECK(s == 0 || m->server_ranks[s] > m->server_ranks[s - 1]);
+		seen += m->server_ranks[s] == rank;
+		CHECK(m->server_ranks[s] != rank || (m->role == MU_ROLE_SERVER && m->index == s));
 	}
 	CHECK(seen == 1);
-	MPI_Comm_size(t->peers, &peers);
-	MPI_Comm_rank(t->peers, &peer_rank);
-	CHECK(peers == (t->role == MU_ROLE_WORKER ? t->num_workers : t->num_servers));
-	CHECK(peer_rank == t->index);
-	CHECK(t->node_of[rank] >= 0 && t->node_of[rank] < t->num_nodes && t->node_of[0] == 0);
-	CHECK(t->slot_of[rank] == t->node_rank);
+	MPI_Comm_size(m->peers, &peers);
+	MPI_Comm_rank(m->peers, &peer_rank);
+	CHECK(peers == (m->role == MU_ROLE_WORKER ? m->num_workers : m->num_servers));
+	CHECK(peer_rank == m->index);
+	CHECK(m->topology.node_of[rank] >= 0 && m->topology.node_of[rank] < m->topology.num_nodes &&
+	      m->topology.node_of[0] == 0);
+	CHECK(m->topology.slot_of[rank] == m->topology.node_rank);
 	/* On one node, the servers are its last ranks. */
-	CHECK(t->num_nodes > 1 || (t->role == MU_ROLE_SERVER) == (rank >= size - servers));
-	sum[0] = t->role == MU_ROLE_WORKER ? t->node_worker : 0;
-	sum[1] = t->role == MU_ROLE_WORKER;
-	must(mu_allreduce_long(sum, 2, MPI_SUM, t->node));
-	CHECK(sum[1] == t->node_num_workers);
-	CHECK(sum[0] == (long)t->node_num_workers * (t->node_num_workers - 1) / 2);
+	CHECK(m->topology.num_nodes > 1 || (m->role == MU_ROLE_SERVER) == (rank >= size - servers));
+	sum[0] = m->role == MU_ROLE_WORKER ? m->topology.node_worker : 0;
+	sum[1] = m->role == MU_ROLE_WORKER;
+	must(mu_allreduce_long(sum, 2, MPI_SUM, m->topology.node));
+	CHECK(sum[1] == m->topology.node_num_workers);
+	CHECK(sum[0] ==
+	      (long)m->topology.node_num_workers * (m->topology.node_num_workers - 1) / 2);
 }
 
 static void test_roles(void)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	char text[128], expected[128];
 
 	for (int servers = 0; servers < size && servers <= 3; servers++) {
-		must(mu_topology_init(&t, world, servers, MU_PLACEMENT_SPREAD));
-		check_roles(&t, servers);
-		snprintf(expected, sizeof expected, "%s %d (rank %d, %s)", mu_role_name(t.role),
-			 t.index, rank, t.host);
-		CHECK_TEXT(mu_topology_who(&t, text, sizeof text), expected);
-		mu_topology_release(&t);
+		must(mu_members_init(&m, world, servers, MU_PLACEMENT_SPREAD));
+		check_roles(&m, servers);
+		snprintf(expected, sizeof expected, "%s %d (rank %d, %s)", mu_role_name(m.role),
+			 m.index, rank, m.topology.host);
+		CHECK_TEXT(mu_members_who(&m, text, sizeof text), expected);
+		mu_members_release(&m);
 	}
-	CHECK(mu_topology_init(&t, world, size, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
+	CHECK(mu_members_init(&m, world, size, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), size == 1 ? "leaves no worker" : "leave no worker");
-	CHECK(mu_topology_init(&t, world, -2, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
+	CHECK(mu_members_init(&m, world, -2, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
 	mu_trace_clear();
 	if (size == 1) {
-		CHECK(mu_topology_init(&t, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD) ==
+		CHECK(mu_members_init(&m, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD) ==
 		      MU_ERR_USAGE);
 		mu_trace_clear();
 	} else {
-		must(mu_topology_init(&t, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD));
-		CHECK(t.num_servers == t.num_nodes);
-		mu_topology_release(&t);
+		must(mu_members_init(&m, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD));
+		CHECK(m.num_servers == m.topology.num_nodes);
+		mu_members_release(&m);
 	}
 }
 
 /* Packed servers leave the first nodes to the workers. */
 static void test_packed(void)
 {
-	struct mu_topology t;
+	struct mu_members m;
 
 	for (int servers = 1; servers < size; servers++) {
 		int first_node = 1 << 30, worker_node = 0;
 
-		must(mu_topology_init(&t, world, servers, MU_PLACEMENT_PACKED));
-		CHECK(t.num_servers == servers);
+		must(mu_members_init(&m, world, servers, MU_PLACEMENT_PACKED));
+		CHECK(m.num_servers == servers);
 		for (int s = 0; s < servers; s++)
-			if (t.node_of[t.server_ranks[s]] < first_node)
-				first_node = t.node_of[t.server_ranks[s]];
-		for (int w = 0; w < t.num_workers; w++)
-			if (t.node_of[t.worker_ranks[w]] > worker_node)
-				worker_node = t.node_of[t.worker_ranks[w]];
+			if (m.topology.node_of[m.server_ranks[s]] < first_node)
+				first_node = m.topology.node_of[m.server_ranks[s]];
+		for (int w = 0; w < m.num_workers; w++)
+			if (m.topology.node_of[m.worker_ranks[w]] > worker_node)
+				worker_node = m.topology.node_of[m.worker_ranks[w]];
 		CHECK(worker_node <= first_node);
-		mu_topology_release(&t);
+		mu_members_release(&m);
 	}
 }
 
 /* Workers who fill their node together get disjoint cores; others stay free to run anywhere. */
-static void check_cores(const struct mu_topology *t, int n, const cpu_set_t *before)
+static void check_cores(const struct mu_members *m, int n, const cpu_set_t *before)
 {
 	cpu_set_t mine, both;
 	cpu_set_t *all = calloc((size_t)size, sizeof *all);
-	int n_free = t->node_cores - n * t->node_num_workers;
-	bool filled = n_free >= 0 && n_free < t->node_num_workers;
+	int n_free = m->topology.node_cores - n * m->topology.node_num_workers;
+	bool filled = n_free >= 0 && n_free < m->topology.node_num_workers;
 
 	CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
 	must(mu_allgather(&mine, all, sizeof mine, world));
-	if (!all || t->bound || t->role == MU_ROLE_SERVER || !filled)
+	if (!all || m->topology.bound || m->role == MU_ROLE_SERVER || !filled)
 		CHECK(CPU_EQUAL(&mine, before));
 	else
 		CHECK(CPU_COUNT(&mine) == n);
-	for (int w = 0; all && !t->bound && filled && w < t->num_workers; w++) {
-		int r = t->worker_ranks[w];
+	for (int w = 0; all && !m->topology.bound && filled && w < m->num_workers; w++) {
+		int r = m->worker_ranks[w];
 
 		CPU_AND(&both, &mine, &all[r]);
-		if (t->role == MU_ROLE_WORKER && r != rank && t->node_of[r] == t->node_of[rank])
+		if (m->role == MU_ROLE_WORKER && r != rank &&
+		    m->topology.node_of[r] == m->topology.node_of[rank])
 			CHECK(CPU_COUNT(&both) == 0);
 	}
 	free(all);
@@ -142,7 +145,7 @@ static void check_cores(const struct mu_topology *t, int n, const cpu_set_t *bef
 
 static void test_place(const char *threads)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	cpu_set_t before;
 	int n = 0;
 
@@ -151,17 +154,18 @@ static void test_place(const char *threads)
 		setenv("OMP_NUM_THREADS", threads, 1);
 	else
 		unsetenv("OMP_NUM_THREADS");
-	must(mu_topology_init(&t, world, size > 1, MU_PLACEMENT_SPREAD));
-	must(mu_topology_place(&t, &n));
-	if (t.role == MU_ROLE_SERVER)
+	must(mu_members_init(&m, world, size > 1, MU_PLACEMENT_SPREAD));
+	must(mu_members_place(&m, 0, &n));
+	if (m.role == MU_ROLE_SERVER)
 		CHECK(n == 1);
 	else if (threads)
 		CHECK(n == atoi(threads));
-	else if (!t.bound)
-		CHECK(n ==
-		      (t.node_cores >= t.node_num_workers ? t.node_cores / t.node_num_workers : 1));
-	check_cores(&t, n, &before);
-	mu_topology_release(&t);
+	else if (!m.topology.bound)
+		CHECK(n == (m.topology.node_cores >= m.topology.node_num_workers
+				    ? m.topology.node_cores / m.topology.node_num_workers
+				    : 1));
+	check_cores(&m, n, &before);
+	mu_members_release(&m);
 	CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
@@ -266,64 +270,64 @@ out:
  */
 static void test_ring(bool woken)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	int token = 0;
 	int from = (rank + size - 1) % size;
 	int to = (rank + 1) % size;
 	double start;
 
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	start = mu_now();
 	for (int turn = 0; turn < 50; turn++) {
 		MPI_Request receive, send;
 		int in = 0;
 		int out;
 
-		MPI_Irecv(&in, 1, MPI_INT, from, turn, t.world, &receive);
+		MPI_Irecv(&in, 1, MPI_INT, from, turn, m.comm, &receive);
 		if (rank > 0)
-			must(mu_wait_woken(woken ? &t : NULL, 1, &receive, "the token"));
+			must(mu_wait_woken(woken ? &m : NULL, 1, &receive, "the token"));
 		out = (rank > 0 ? in : token) + 1;
-		MPI_Isend(&out, 1, MPI_INT, to, turn, t.world, &send);
+		MPI_Isend(&out, 1, MPI_INT, to, turn, m.comm, &send);
 		if (woken)
-			mu_wake(&t, to);
-		must(mu_wait_woken(woken ? &t : NULL, 1, &receive, "the token"));
+			mu_wake(&m, to);
+		must(mu_wait_woken(woken ? &m : NULL, 1, &receive, "the token"));
 		must(mu_wait_all(1, &send, "a send"));
 		token = in;
 	}
 	CHECK(rank > 0 || token == 50 * size);
 	CHECK(mu_now() - start < 10);
-	mu_topology_release(&t);
+	mu_members_release(&m);
 }
 
 /* A wake ends a sleep at once; without it the wait would end all the same. */
 static void test_wake(void)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	struct mu_waiter waiter;
 	int word = 0;
 
 	if (size < 2)
 		return;
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	if (rank == 0) {
 		MPI_Request request;
 
-		MPI_Irecv(&word, 1, MPI_INT, 1, 1, t.world, &request);
-		must(mu_wait_woken(&t, 1, &request, "a late message"));
+		MPI_Irecv(&word, 1, MPI_INT, 1, 1, m.comm, &request);
+		must(mu_wait_woken(&m, 1, &request, "a late message"));
 		CHECK(word == 7);
 	} else if (rank == 1) {
 		word = 7;
 		sleep_seconds(0.05);
 		MPI_Request request;
 
-		MPI_Isend(&word, 1, MPI_INT, 0, 1, t.world, &request);
-		mu_wake(&t, 0);
+		MPI_Isend(&word, 1, MPI_INT, 0, 1, m.comm, &request);
+		mu_wake(&m, 0);
 		must(mu_wait_all(1, &request, "a send"));
 	}
-	mu_waiter_init(&waiter, &t);
+	mu_waiter_init(&waiter, &m);
 	mu_waiter_nap(&waiter);
 	must(mu_waiter_check(&waiter, NULL, "nothing"));
-	mu_topology_release(&t);
+	mu_members_release(&m);
 }
 
 /* A rank that waits long uses next to no time of its core. */
@@ -366,24 +370,24 @@ static void test_clock_offset(void)
  */
 static void test_abandoned(void)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	long value = rank + 1;
 	int there = 0;
 
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	if (rank == size - 1) {
-		mu_alarm_raise(&t, MU_ERR_MEMORY, false);
+		mu_alarm_raise(&m, MU_ERR_MEMORY, false);
 		for (int r = 0; r < size - 1; r++)
 			MPI_Recv(NULL, 0, MPI_INT, r, 1, world, MPI_STATUS_IGNORE);
 #ifdef MU_PARANOID /* the others have left the call in its first collective, which compares n */
-		must(mu_comm_same(t.world, 1, "n", __FILE__, __LINE__));
+		must(mu_comm_same(m.comm, 1, "n", __FILE__, __LINE__));
 #else
-		must(mu_allreduce_long(&value, 1, MPI_MAX, t.world));
+		must(mu_allreduce_long(&value, 1, MPI_MAX, m.comm));
 #endif
 		for (int r = 0; r < size - 1; r++)
 			MPI_Send(NULL, 0, MPI_INT, r, 2, world);
 	} else {
-		CHECK(mu_allreduce_long(&value, 1, MPI_MAX, t.world) == MU_ERR_PEER);
+		CHECK(mu_allreduce_long(&value, 1, MPI_MAX, m.comm) == MU_ERR_PEER);
 		mu_trace_clear();
 		CHECK(mu_memory_is_kept());
 		MPI_Send(NULL, 0, MPI_INT, size - 1, 1, world);
@@ -392,7 +396,7 @@ static void test_abandoned(void)
 		MPI_Recv(NULL, 0, MPI_INT, size - 1, 2, world, MPI_STATUS_IGNORE);
 		CHECK(value == rank + 1);
 	}
-	mu_topology_release(&t);
+	mu_members_release(&m);
 }
 
 int main(int argc, char **argv)

@@ -416,15 +416,15 @@ static const struct mu_keys_config plain;
 /* Stores without servers: every worker owns keys. */
 static void without_servers(const char *type)
 {
-	struct mu_topology flat;
+	struct mu_members flat;
 
-	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	for (size_t i = 0; i < 2; i++)
 		keys_run(type, &flat, &plain, run_program, &rules[i]);
 	keys_run(type, &flat, &plain, many, NULL);
 	if (size == 3)
 		keys_run(type, &flat, &plain, large, NULL);
-	mu_topology_release(&flat);
+	mu_members_release(&flat);
 }
 
 static void once(void)
@@ -439,12 +439,12 @@ static void once(void)
 
 static void each(void)
 {
-	keys_run("dist_sync", &topology, &plain, run_program, &rules[0]);
-	keys_run("dist_device_sync", &topology, &plain, run_program, &rules[1]);
-	keys_run("dist_sync", &topology, &plain, many, NULL);
-	keys_run("dist_async", &topology, &plain, async_worker, NULL);
+	keys_run("dist_sync", &members, &plain, run_program, &rules[0]);
+	keys_run("dist_device_sync", &members, &plain, run_program, &rules[1]);
+	keys_run("dist_sync", &members, &plain, many, NULL);
+	keys_run("dist_async", &members, &plain, async_worker, NULL);
 	if (size == 3)
-		keys_run("dist_sync", &topology, &plain, large, NULL);
+		keys_run("dist_sync", &members, &plain, large, NULL);
 }
 
 int main(int argc, char **argv)

@@ -149,12 +149,12 @@ static void differing(struct mu_keys *store, void *context)
 	items[1].key = odd ? -1 : 2;
 	fails(mu_keys_init(store, 2, items), MU_ERR_ARGUMENT, "key -1");
 	snprintf(text, sizeof text, "worker %d (rank %d) sets the optimizer 'test'", last,
-		 topology.worker_ranks[last]);
+		 members.worker_ranks[last]);
 	fails(mu_keys_set_optimizer(store, &one), MU_ERR_ARGUMENT, text);
 	snprintf(text, sizeof text,
 		 "worker %d (rank %d) calls mu_keys_barrier, and worker 0 "
 		 "mu_keys_set_updater",
-		 last, topology.worker_ranks[last]);
+		 last, members.worker_ranks[last]);
 	fails(odd ? mu_keys_barrier(store) : mu_keys_set_updater(store, NULL), MU_ERR_ARGUMENT,
 	      text);
 	/* Nothing of this was kept. */
@@ -283,7 +283,7 @@ static void deserted(struct mu_keys *store, void *context)
 }
 
 /* A store that fails: finish tells so on workers, and serve on servers. */
-static void run_failing(const char *type, const struct mu_topology *t,
+static void run_failing(const char *type, const struct mu_members *m,
 			void (*worker)(struct mu_keys *, void *), enum mu_status expected,
 			const char *message)
 {
@@ -294,9 +294,9 @@ static void run_failing(const char *type, const struct mu_topology *t,
 
 	snprintf(context, sizeof context, "%s", message);
 	config.type = type;
-	config.topology = t;
+	config.members = m;
 	must(mu_keys_new(&store, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		st = mu_keys_serve(store);
 	} else {
 		worker(store, context);
@@ -315,11 +315,11 @@ static void other_kind(void)
 {
 	static const struct mu_slice slice = {.name = "a_weight", .n = 16, .n_padded = 16};
 	const struct mu_kv_config model = {.type = "dist_sync",
-					   .topology = &topology,
+					   .members = &members,
 					   .slices = &slice,
 					   .n_slices = 1,
 					   .optim = {.name = "sgd"}};
-	const struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+	const struct mu_keys_config config = {.type = "dist_sync", .members = &members};
 	struct mu_keys *store = NULL;
 	struct mu_kv *kv = NULL;
 	char part[128];
@@ -348,16 +348,16 @@ static const struct mu_keys_config plain;
 /* Every worker owns keys, and is told of other owners' failures. */
 static void without_servers(void)
 {
-	struct mu_topology flat;
+	struct mu_members flat;
 
-	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	keys_run("dist_sharded", &flat, &plain, refused, NULL);
 	keys_run("dist_sharded", &flat, &updated, halving, NULL);
 	run_failing("dist_sharded", &flat, failing, MU_ERR_NUMERIC, "update of key 4");
 	if (size > 1)
 		run_failing("dist_allreduce", &flat, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
-	mu_topology_release(&flat);
+	mu_members_release(&flat);
 }
 
 static void once(void)
@@ -376,12 +376,12 @@ static void once(void)
 static void each(void)
 {
 	other_kind();
-	keys_run("dist_sync", &topology, &plain, refused, NULL);
-	keys_run("dist_sync", &topology, &plain, differing, NULL);
-	keys_run("dist_sync", &topology, &updated, halving, NULL);
-	run_failing("dist_sync", &topology, failing, MU_ERR_NUMERIC, "update of key 4");
-	if (topology.num_workers > 1)
-		run_failing("dist_sync", &topology, deserted, MU_ERR_ARGUMENT,
+	keys_run("dist_sync", &members, &plain, refused, NULL);
+	keys_run("dist_sync", &members, &plain, differing, NULL);
+	keys_run("dist_sync", &members, &updated, halving, NULL);
+	run_failing("dist_sync", &members, failing, MU_ERR_NUMERIC, "update of key 4");
+	if (members.num_workers > 1)
+		run_failing("dist_sync", &members, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
 }
 

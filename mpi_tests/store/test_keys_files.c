@@ -88,13 +88,13 @@ static bool same_files(const char *a, const char *b)
 	return same;
 }
 
-static void run(const char *type, const struct mu_topology *t, void (*worker)(struct mu_keys *))
+static void run(const char *type, const struct mu_members *m, void (*worker)(struct mu_keys *))
 {
-	const struct mu_keys_config config = {.type = type, .topology = t};
+	const struct mu_keys_config config = {.type = type, .members = m};
 	struct mu_keys *keys = NULL;
 
 	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(keys));
 	} else {
 		worker(keys);
@@ -230,7 +230,7 @@ static void fill_disk(void)
 static void save_many(void)
 {
 	enum { N = 500, FREE = 40 << 10 };
-	const struct mu_keys_config config = {.type = "local", .topology = &alone};
+	const struct mu_keys_config config = {.type = "local", .members = &alone};
 	struct mu_array array = floats(data[0], 1);
 	struct mu_kv_item item = item_of(0, &array);
 	struct mu_keys *keys = NULL;
@@ -346,7 +346,7 @@ static void numbers(struct mu_keys *keys)
 static void limited(void)
 {
 	static const rlim_t limits[] = {0, 4 << 10};
-	const struct mu_keys_config config = {.type = "local", .topology = &alone};
+	const struct mu_keys_config config = {.type = "local", .members = &alone};
 	struct mu_array array = floats(data[0], LARGE);
 	struct mu_kv_item item = item_of(0, &array);
 	struct mu_keys *keys = NULL;
@@ -411,11 +411,11 @@ static void flushed_worker(struct mu_keys *keys)
 static void flushed(void)
 {
 	const struct mu_keys_config config = {
-		.type = "dist_async", .topology = &topology, .updaters = &slow, .n_updaters = 1};
+		.type = "dist_async", .members = &members, .updaters = &slow, .n_updaters = 1};
 	struct mu_keys *keys = NULL;
 
 	must(mu_keys_new(&keys, &config));
-	if (topology.role == MU_ROLE_SERVER) {
+	if (members.role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(keys));
 	} else {
 		flushed_worker(keys);
@@ -425,23 +425,23 @@ static void flushed(void)
 	must(mu_barrier(world));
 }
 
-static void in_all_ways(const char *type, const struct mu_topology *t)
+static void in_all_ways(const char *type, const struct mu_members *m)
 {
-	run(type, t, resume);
+	run(type, m, resume);
 	if (strstr(type, "async"))
 		return;
-	run(type, t, resume_over);
-	run(type, t, refused);
-	run(type, t, others);
-	run(type, t, numbers);
+	run(type, m, resume_over);
+	run(type, m, refused);
+	run(type, m, others);
+	run(type, m, numbers);
 }
 
 static void once(void)
 {
-	struct mu_topology flat;
+	struct mu_members flat;
 
 	if (rank == 0) {
-		const struct mu_keys_config config = {.type = "local", .topology = &alone};
+		const struct mu_keys_config config = {.type = "local", .members = &alone};
 		struct mu_keys *keys = NULL;
 
 		must(mu_keys_new(&keys, &config));
@@ -455,17 +455,17 @@ static void once(void)
 	must(mu_bcast(expected_half, sizeof expected_half, 0, world));
 	if (size == 1)
 		in_all_ways("local", &alone);
-	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	disk_is_due = true;
 	in_all_ways("dist_sharded", &flat);
-	mu_topology_release(&flat);
+	mu_members_release(&flat);
 }
 
 static void each(void)
 {
-	in_all_ways("dist_sync", &topology);
-	in_all_ways("dist_async", &topology);
-	if (topology.num_workers > 1)
+	in_all_ways("dist_sync", &members);
+	in_all_ways("dist_async", &members);
+	if (members.num_workers > 1)
 		flushed();
 }
 

@@ -6,13 +6,13 @@
  */
 #include "keys_job.h"
 
-static void run(const char *type, const struct mu_topology *t, void (*worker)(struct mu_keys *))
+static void run(const char *type, const struct mu_members *m, void (*worker)(struct mu_keys *))
 {
-	const struct mu_keys_config config = {.type = type, .topology = t};
+	const struct mu_keys_config config = {.type = type, .members = m};
 	struct mu_keys *keys = NULL;
 
 	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(keys));
 	} else {
 		worker(keys);
@@ -154,8 +154,8 @@ static void once(void)
 
 static void each(void)
 {
-	run("dist_sync", &topology, lenet);
-	run("dist_sync", &topology, multiply);
+	run("dist_sync", &members, lenet);
+	run("dist_sync", &members, multiply);
 }
 
 int main(int argc, char **argv)

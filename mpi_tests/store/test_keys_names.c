@@ -34,15 +34,15 @@ static size_t count_wrong(size_t k, float expected)
 	return n;
 }
 
-static void run(const char *type, const struct mu_topology *t, void (*worker)(struct mu_keys *),
+static void run(const char *type, const struct mu_members *m, void (*worker)(struct mu_keys *),
 		const struct mu_kv_updater *updater)
 {
 	const struct mu_keys_config config = {
-		.type = type, .topology = t, .updaters = updater, .n_updaters = updater != NULL};
+		.type = type, .members = m, .updaters = updater, .n_updaters = updater != NULL};
 	struct mu_keys *keys = NULL;
 
 	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(keys));
 	} else {
 		worker(keys);
@@ -209,24 +209,24 @@ static void differing(struct mu_keys *keys)
 	must(mu_keys_init(keys, KEYS, items));
 }
 
-static void in_all_ways(const char *type, const struct mu_topology *t, bool synchronous)
+static void in_all_ways(const char *type, const struct mu_members *m, bool synchronous)
 {
-	run(type, t, sums, NULL);
-	run(type, t, numbers, &noting);
+	run(type, m, sums, NULL);
+	run(type, m, numbers, &noting);
 	if (synchronous) {
-		run(type, t, refused, NULL);
-		run(type, t, differing, NULL);
+		run(type, m, refused, NULL);
+		run(type, m, differing, NULL);
 	}
 }
 
 static void once(void)
 {
-	struct mu_topology flat;
+	struct mu_members flat;
 
-	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	in_all_ways("dist_sharded", &flat, true);
 	in_all_ways("dist_allreduce", &flat, false);
-	mu_topology_release(&flat);
+	mu_members_release(&flat);
 	if (rank > 0)
 		return;
 	in_all_ways("local", &alone, true);
@@ -238,10 +238,10 @@ static void once(void)
 
 static void each(void)
 {
-	in_all_ways("dist_sync", &topology, true);
-	in_all_ways("dist_device_sync", &topology, false);
-	in_all_ways("dist_async", &topology, false);
-	in_all_ways("dist_device_async", &topology, false);
+	in_all_ways("dist_sync", &members, true);
+	in_all_ways("dist_device_sync", &members, false);
+	in_all_ways("dist_async", &members, false);
+	in_all_ways("dist_device_async", &members, false);
 }
 
 int main(int argc, char **argv)

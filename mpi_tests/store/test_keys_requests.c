@@ -14,15 +14,15 @@ static size_t size_of(int k)
 	return k % 2 ? SMALL : LARGE;
 }
 
-static void run(const char *type, const struct mu_topology *t, void (*worker)(struct mu_keys *),
+static void run(const char *type, const struct mu_members *m, void (*worker)(struct mu_keys *),
 		const struct mu_kv_updater *updater)
 {
 	const struct mu_keys_config config = {
-		.type = type, .topology = t, .updaters = updater, .n_updaters = updater != NULL};
+		.type = type, .members = m, .updaters = updater, .n_updaters = updater != NULL};
 	struct mu_keys *keys = NULL;
 
 	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(keys));
 	} else {
 		worker(keys);
@@ -205,7 +205,7 @@ static void tested(struct mu_keys *keys)
 			CHECK(!done);
 		}
 		CHECK(count_wrong(0, 0, n) > 0);
-		MPI_Send(&token, 1, MPI_CHAR, topology.worker_ranks[1], 3, world);
+		MPI_Send(&token, 1, MPI_CHAR, members.worker_ranks[1], 3, world);
 	}
 	while (!done)
 		must(mu_keys_request_test(b, &done));
@@ -229,7 +229,7 @@ static void tested(struct mu_keys *keys)
 /* Requests that outlive their store, which says how many they are. */
 static void orphaned(void)
 {
-	const struct mu_keys_config config = {.type = "local", .topology = &alone};
+	const struct mu_keys_config config = {.type = "local", .members = &alone};
 	struct mu_keys_request *done_one, *open_one;
 	struct mu_keys *keys = NULL;
 	char text[512] = "";
@@ -336,17 +336,17 @@ static void refused_null(struct mu_keys *keys)
 }
 
 /* Wrong items at the begin; what the owner says at the end, of all requests, and then no hang. */
-static void failing(const char *type, const struct mu_topology *t)
+static void failing(const char *type, const struct mu_members *m)
 {
 	const struct mu_keys_config config = {
-		.type = type, .topology = t, .updaters = &refusing, .n_updaters = 1};
+		.type = type, .members = m, .updaters = &refusing, .n_updaters = 1};
 	struct mu_array array = floats(pulled[0][0], 3);
 	struct mu_kv_item item = item_of(9, &array);
 	struct mu_keys_request *r[3] = {NULL};
 	struct mu_keys *keys = NULL;
 
 	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_SERVER) {
+	if (m->role == MU_ROLE_SERVER) {
 		fails(mu_keys_serve(keys), MU_ERR_NUMERIC, "update of key 1");
 		mu_keys_free(keys);
 		return;
@@ -372,17 +372,17 @@ static void failing(const char *type, const struct mu_topology *t)
 }
 
 /* Worker 1 finishes without a push that the others ask for. */
-static void deserted(const struct mu_topology *t)
+static void deserted(const struct mu_members *m)
 {
-	const struct mu_keys_config config = {.type = "dist_sync", .topology = t};
+	const struct mu_keys_config config = {.type = "dist_sync", .members = m};
 	struct mu_keys_request *r = NULL;
 	struct mu_keys *keys = NULL;
 	bool done = false;
 
 	must(mu_keys_new(&keys, &config));
-	if (t->role == MU_ROLE_WORKER) {
+	if (m->role == MU_ROLE_WORKER) {
 		make(keys);
-		if (t->index != 1) {
+		if (m->index != 1) {
 			must(mu_keys_request_end(begin(keys, 0, pushed[0][0], true)));
 			r = begin(keys, 0, pulled[0][0], false);
 			while (!done)
@@ -419,24 +419,24 @@ static void asynchronous(struct mu_keys *keys)
 	CHECK(wrong == 0);
 }
 
-static void in_all_ways(const char *type, const struct mu_topology *t)
+static void in_all_ways(const char *type, const struct mu_members *m)
 {
-	run(type, t, all_at_once, NULL);
-	run(type, t, crossed, NULL);
-	run(type, t, listed, NULL);
-	run(type, t, tested, NULL);
-	run(type, t, forms, NULL);
-	failing(type, t);
+	run(type, m, all_at_once, NULL);
+	run(type, m, crossed, NULL);
+	run(type, m, listed, NULL);
+	run(type, m, tested, NULL);
+	run(type, m, forms, NULL);
+	failing(type, m);
 }
 
 static void once(void)
 {
-	struct mu_topology flat;
+	struct mu_members flat;
 
-	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	in_all_ways("dist_sharded", &flat);
 	in_all_ways("dist_allreduce", &flat);
-	mu_topology_release(&flat);
+	mu_members_release(&flat);
 	if (rank == 0)
 		in_all_ways("local", &alone);
 	orphaned();
@@ -444,10 +444,10 @@ static void once(void)
 
 static void each(void)
 {
-	in_all_ways("dist_sync", &topology);
-	run("dist_async", &topology, asynchronous, NULL);
-	if (topology.num_workers > 1)
-		deserted(&topology);
+	in_all_ways("dist_sync", &members);
+	run("dist_async", &members, asynchronous, NULL);
+	if (members.num_workers > 1)
+		deserted(&members);
 }
 
 int main(int argc, char **argv)

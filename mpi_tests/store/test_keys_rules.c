@@ -398,17 +398,17 @@ static struct mu_kv_optimizer sgd_copy, adam_copy;
 static enum mu_dtype dtypes[] = {MU_FLOAT16, MU_BFLOAT16};
 static const struct mu_keys_config plain;
 
-static void all(const char *type, const struct mu_topology *t)
+static void all(const char *type, const struct mu_members *m)
 {
-	keys_run(type, t, &plain, optimise, &sgd_copy);
-	keys_run(type, t, &plain, optimise, &adam_copy);
-	keys_run(type, t, &plain, first_half, &adam_copy);
-	keys_run(type, t, &plain, second_half, &adam_copy);
-	keys_run(type, t, &plain, sixteen, &dtypes[0]);
-	keys_run(type, t, &plain, sixteen, &dtypes[1]);
-	keys_run(type, t, &plain, two_bits, NULL);
-	keys_run(type, t, &plain, one_bit, NULL);
-	keys_run(type, t, &plain, four_devices, NULL);
+	keys_run(type, m, &plain, optimise, &sgd_copy);
+	keys_run(type, m, &plain, optimise, &adam_copy);
+	keys_run(type, m, &plain, first_half, &adam_copy);
+	keys_run(type, m, &plain, second_half, &adam_copy);
+	keys_run(type, m, &plain, sixteen, &dtypes[0]);
+	keys_run(type, m, &plain, sixteen, &dtypes[1]);
+	keys_run(type, m, &plain, two_bits, NULL);
+	keys_run(type, m, &plain, one_bit, NULL);
+	keys_run(type, m, &plain, four_devices, NULL);
 }
 
 static void once(void)
@@ -464,15 +464,15 @@ static void flush(struct mu_keys *keys)
 static void test_flush(void)
 {
 	const struct mu_keys_config config = {
-		.type = "dist_async", .topology = &topology, .updaters = &slow, .n_updaters = 1};
+		.type = "dist_async", .members = &members, .updaters = &slow, .n_updaters = 1};
 	struct mu_keys *keys = NULL;
 	struct mu_keys_layout layout;
 
 	must(mu_keys_new(&keys, &config));
 	CHECK_TEXT(mu_keys_type(keys), "dist_async");
-	CHECK(mu_keys_num_workers(keys) == topology.num_workers);
-	CHECK(mu_keys_num_servers(keys) == topology.num_servers);
-	if (topology.role == MU_ROLE_SERVER) {
+	CHECK(mu_keys_num_workers(keys) == members.num_workers);
+	CHECK(mu_keys_num_servers(keys) == members.num_servers);
+	if (members.role == MU_ROLE_SERVER) {
 		fails(mu_keys_barrier(keys), MU_ERR_ARGUMENT, "a server calls mu_keys_serve");
 		must(mu_keys_serve(keys));
 	} else {
@@ -488,7 +488,7 @@ static void test_flush(void)
 static void each(void)
 {
 	test_flush();
-	all("dist_sync", &topology);
+	all("dist_sync", &members);
 }
 
 int main(int argc, char **argv)

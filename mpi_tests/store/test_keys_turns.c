@@ -17,9 +17,9 @@ struct store {
 	float expected;
 };
 
-static void open_store(struct store *s, const char *type, const struct mu_topology *t)
+static void open_store(struct store *s, const char *type, const struct mu_members *m)
 {
-	const struct mu_keys_config config = {.type = type, .topology = t};
+	const struct mu_keys_config config = {.type = type, .members = m};
 
 	memset(s, 0, sizeof *s);
 	must(mu_keys_new(&s->keys, &config));
@@ -86,13 +86,13 @@ static void finish_in_turns(struct store *a, struct store *b)
 	fails(mu_keys_barrier(a->keys), MU_ERR_ARGUMENT, "after mu_keys_finish");
 }
 
-static void in_turns(const char *type, const char *other, const struct mu_topology *t)
+static void in_turns(const char *type, const char *other, const struct mu_members *m)
 {
 	struct store a, b;
 
-	open_store(&a, type, t);
-	open_store(&b, other, t);
-	if (t->role == MU_ROLE_SERVER) {
+	open_store(&a, type, m);
+	open_store(&b, other, m);
+	if (m->role == MU_ROLE_SERVER) {
 		must(mu_keys_serve(b.keys));
 		must(mu_keys_serve(a.keys));
 		must(mu_keys_serve(a.keys));
@@ -106,47 +106,47 @@ static void in_turns(const char *type, const char *other, const struct mu_topolo
 
 static void once(void)
 {
-	struct mu_topology flat;
+	struct mu_members flat;
 
 	must(mu_comm_set_limits(world, &(struct mu_limits){.timeout = 10}));
-	must(mu_topology_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&flat, world, 0, MU_PLACEMENT_SPREAD));
 	in_turns("dist_allreduce", "dist_sharded", &flat);
 	in_turns("dist_sharded", "dist_sharded", &flat);
-	mu_topology_release(&flat);
+	mu_members_release(&flat);
 	if (rank == 0)
 		in_turns("local", "device", &alone);
 }
 
 static void each(void)
 {
-	in_turns("dist_sync", "dist_sync", &topology);
+	in_turns("dist_sync", "dist_sync", &members);
 }
 
 /* ---- for test_watchdog.sh ---- */
 
 static int run_forgotten(int servers)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	struct store s;
 	enum mu_status st = MU_OK;
 
 	must(mu_world_open(&(int){0}, &(char **){NULL}, &world));
 	MPI_Comm_rank(world, &rank);
 	must(mu_comm_set_limits(world, &(struct mu_limits){.timeout = 1}));
-	must(mu_topology_init(&t, world, servers, MU_PLACEMENT_SPREAD));
-	open_store(&s, servers ? "dist_sync" : "dist_sharded", &t);
-	if (t.role == MU_ROLE_SERVER) {
+	must(mu_members_init(&m, world, servers, MU_PLACEMENT_SPREAD));
+	open_store(&s, servers ? "dist_sync" : "dist_sharded", &m);
+	if (m.role == MU_ROLE_SERVER) {
 		st = mu_keys_serve(s.keys);
 	} else {
 		must(mu_keys_init(s.keys, 1, &s.item));
 		must(mu_keys_pushpull(s.keys, 1, &s.item, 0));
-		if (t.index != 1)
+		if (m.index != 1)
 			st = mu_keys_finish(s.keys);
 	}
 	if (st != MU_OK)
 		mu_world_fail(st, "test_keys_turns", rank, "a rank");
 	close_store(&s);
-	mu_topology_release(&t);
+	mu_members_release(&m);
 	return mu_world_close(&world, 0);
 }
 

@@ -302,14 +302,14 @@ static const struct mu_kv_config random_config = {
 };
 
 /* The hash of the weights after some steps and the average of finish. */
-static uint64_t hash_of(const char *type, const struct mu_topology *t, size_t bucket_bytes)
+static uint64_t hash_of(const char *type, const struct mu_members *m, size_t bucket_bytes)
 {
 	struct job j = {.config = random_config};
 	uint64_t hash = 0;
 
 	j.config.bucket_bytes = bucket_bytes;
 	j.config.node_reduce = bucket_bytes > 0 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
-	job_open(&j, &odd, type, t);
+	job_open(&j, &odd, type, m);
 	if (j.is_worker) {
 		if (j.worker == 0)
 			fill(&odd, mu_kv_weights(j.kv), 999, 0);
@@ -331,23 +331,23 @@ static uint64_t hash_of(const char *type, const struct mu_topology *t, size_t bu
 static void test_bits(void)
 {
 	static const char *const types[] = {"dist_allreduce", "dist_sharded"};
-	const int n = topology.num_workers;
+	const int n = members.num_workers;
 	MPI_Comm part = MPI_COMM_NULL;
-	uint64_t hash = hash_of("dist_sync", &topology, 0), expected = hash;
+	uint64_t hash = hash_of("dist_sync", &members, 0), expected = hash;
 
-	must(mu_bcast(&expected, sizeof expected, topology.worker_ranks[0], world));
-	CHECK(topology.role == MU_ROLE_SERVER || hash == expected);
+	must(mu_bcast(&expected, sizeof expected, members.worker_ranks[0], world));
+	CHECK(members.role == MU_ROLE_SERVER || hash == expected);
 	MPI_Comm_split(world, rank < n ? 0 : MPI_UNDEFINED, rank, &part);
 	if (part != MPI_COMM_NULL) {
-		struct mu_topology few;
+		struct mu_members few;
 
-		must(mu_topology_init(&few, part, 0, MU_PLACEMENT_SPREAD));
+		must(mu_members_init(&few, part, 0, MU_PLACEMENT_SPREAD));
 		/* Over several nodes these workers are others, and so is the order of the sum. */
-		if (topology.num_nodes > 1)
+		if (members.topology.num_nodes > 1)
 			expected = hash_of(types[0], &few, 0);
 		for (size_t i = 0; i < 4; i++)
 			CHECK(hash_of(types[i / 2], &few, i % 2 ? 0 : 10000) == expected);
-		mu_topology_release(&few);
+		mu_members_release(&few);
 		MPI_Comm_free(&part);
 	}
 	must(mu_barrier(world));
@@ -380,7 +380,7 @@ static void test_own(const char *type)
 		one.config.optim.clip_global_norm = i == 0 ? 0.5 : 0;
 		j = one;
 		j.config.local_sgd.period = 100;
-		job_open(&j, &odd, type, &topology);
+		job_open(&j, &odd, type, &members);
 		if (j.is_worker) {
 			uint64_t own = steps_alone(&j, j.worker), common;
 
@@ -389,7 +389,7 @@ static void test_own(const char *type)
 			mu_kv_free(one.kv);
 			must(mu_kv_finish(j.kv)); /* averages */
 			own = common = hash_floats(mu_kv_weights(j.kv), mu_kv_n(j.kv));
-			must(mu_bcast(&common, sizeof common, 0, topology.peers));
+			must(mu_bcast(&common, sizeof common, 0, members.peers));
 			CHECK(own == common);
 		} else {
 			must(mu_kv_serve(j.kv));
@@ -416,11 +416,11 @@ static void early_worker(struct job *j, const struct model *m)
 static void test_refused(const char *type, struct mu_kv_local_sgd local_sgd, const char *says)
 {
 	struct mu_kv_config config = random_config;
-	bool is_worker = topology.role == MU_ROLE_WORKER;
+	bool is_worker = members.role == MU_ROLE_WORKER;
 	struct mu_kv *kv;
 
 	config.type = type;
-	config.topology = &topology;
+	config.members = &members;
 	config.slices = is_worker ? odd.slices : NULL;
 	config.n_slices = is_worker ? odd.n_keys : 0;
 	config.local_sgd = local_sgd;
@@ -439,9 +439,9 @@ static void test_errors(const char *type)
 		     "momentum 1");
 	test_refused(type, (struct mu_kv_local_sgd){.period = 2, .block_lr = -1}, "rate -1");
 	test_refused(type, (struct mu_kv_local_sgd){.period = 1, .block_momentum = 0.5}, "period");
-	if (topology.num_servers > 0)
+	if (members.num_servers > 0)
 		test_refused("dist_async", (struct mu_kv_local_sgd){.period = 2}, "dist_allreduce");
-	if (topology.num_servers == 0 && topology.num_workers == 1)
+	if (members.num_servers == 0 && members.num_workers == 1)
 		test_refused("local", (struct mu_kv_local_sgd){.period = 2}, "dist_sync");
 }
 
@@ -456,15 +456,15 @@ static void once(void)
 
 static void each(void)
 {
-	const char *type = topology.num_servers > 0 ? "dist_sync" : "dist_allreduce";
+	const char *type = members.num_servers > 0 ? "dist_sync" : "dist_allreduce";
 
-	if (topology.num_servers > 2)
+	if (members.num_servers > 2)
 		return;
 	test_errors(type);
 	test_exact(type);
 	test_single(type);
 	test_own(type);
-	if (topology.num_servers == 0) {
+	if (members.num_servers == 0) {
 		test_exact("dist_sharded");
 	} else {
 		test_exact("dist_device_sync");

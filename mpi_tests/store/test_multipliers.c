@@ -50,13 +50,13 @@ static struct mu_kv_config config_of(const char *rule)
 
 /* The weights of train, of workers; NULL on servers. */
 static float *run(const struct model *m, const struct mu_kv_config *config, const char *type,
-		  const struct mu_topology *t)
+		  const struct mu_members *who)
 {
 	struct job j = {.config = *config};
 	float *copy = NULL;
-	const int n_sum = t == &alone ? topology.num_workers : 1;
+	const int n_sum = who == &alone ? members.num_workers : 1;
 
-	job_open(&j, m, type, t);
+	job_open(&j, m, type, who);
 	if (j.is_worker) {
 		const size_t nbytes = mu_kv_n(j.kv) * sizeof *copy;
 
@@ -92,7 +92,7 @@ static void test_rule(const char *rule, const char *type)
 	expected[DECAYED] = run(&all_decayed, &decayed, "local", &alone);
 	expected[FIXED] = begin;
 	fill(&plain, begin, 999, 0);
-	found = run(&mixed, &config, type, &topology);
+	found = run(&mixed, &config, type, &members);
 	for (size_t k = 0; found && k < plain.n_keys; k++) {
 		/* Its trust factor is for weights, and these are biases. */
 		if (k % 4 == DECAYED && strcmp(rule, "lars") == 0)
@@ -126,13 +126,13 @@ static void test_local_sgd(const char *type)
 	config.local_sgd = (struct mu_kv_local_sgd){.period = 2, .block_momentum = 0.5};
 	slower = config;
 	slower.schedule.lr *= LR_MULT;
-	found = run(&slow, &config, type, &topology);
-	expected = run(&plain, &slower, type, &topology);
+	found = run(&slow, &config, type, &members);
+	expected = run(&plain, &slower, type, &members);
 	for (size_t k = 0; found && k < plain.n_keys; k++)
 		CHECK(is_equal(k, found, expected));
 	free(found);
 	free(expected);
-	found = run(&mixed, &config, type, &topology);
+	found = run(&mixed, &config, type, &members);
 	expected = calloc(plain.slices[plain.n_keys - 1].at + 5000, sizeof *expected);
 	fill(&plain, expected, 999, 0);
 	for (size_t k = FIXED; found && k < plain.n_keys; k += 4)
@@ -152,7 +152,7 @@ static void test_compression(const char *type)
 		model_add(&large, 16384);
 	large.slices[1].fixed = true;
 	config.compression = (struct mu_compression){.type = "1bit", .pull = true};
-	found = run(&large, &config, type, &topology);
+	found = run(&large, &config, type, &members);
 	expected = calloc(large.slices[2].at + 16384, sizeof *expected);
 	fill(&large, expected, 999, 0);
 	if (found && CHECK(expected))
@@ -190,17 +190,17 @@ static void once(void)
 static void each(void)
 {
 	test_norm();
-	if (topology.num_servers > 0) {
+	if (members.num_servers > 0) {
 		test_rules("dist_sync");
 		test_local_sgd("dist_sync");
 		test_compression("dist_sync");
-		if (topology.num_workers == 1 && topology.num_servers == 1)
+		if (members.num_workers == 1 && members.num_servers == 1)
 			test_rule("adam", "dist_async");
 		return;
 	}
 	test_rules("dist_sharded");
 	test_rules("dist_allreduce");
-	if (topology.num_workers == 1)
+	if (members.num_workers == 1)
 		test_rules("local");
 	test_local_sgd("dist_sharded");
 	test_local_sgd("dist_allreduce");

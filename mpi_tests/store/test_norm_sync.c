@@ -17,7 +17,7 @@
 enum { BATCH = 4, STEPS = 3 };
 
 struct worker {
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	size_t batch; /* the last worker of several has a smaller one than the others */
 	struct mu_device device;
 	struct mu_net *net;
@@ -33,8 +33,8 @@ static enum mu_status plan(struct worker *w)
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {
 		.network = "resnet", .shape = {3, 28, 28}, .classes = 10, .num_layers = 8};
-	size_t n, workers = (size_t)w->topology->num_workers;
-	bool last = workers > 1 && w->topology->index == w->topology->num_workers - 1;
+	size_t n, workers = (size_t)w->members->num_workers;
+	bool last = workers > 1 && w->members->index == w->members->num_workers - 1;
 
 	w->batch = last ? BATCH / 2 : BATCH;
 	MU_TRY(mu_device_open(&w->device, NULL, 1));
@@ -53,7 +53,7 @@ static enum mu_status step(struct worker *w, size_t number)
 {
 	enum mu_status st = MU_OK;
 	struct mu_random random = {
-		.seed = number, .purpose = MU_RANDOM_TEST, .sample = (uint64_t)w->topology->index};
+		.seed = number, .purpose = MU_RANDOM_TEST, .sample = (uint64_t)w->members->index};
 	struct mu_batch *b = mu_plan_batch(w->plan);
 	size_t n = mu_plan_n(w->plan), n_keys, layers = mu_plan_layers(w->plan);
 
@@ -83,11 +83,11 @@ static enum mu_status check_averages(struct worker *w, size_t samples)
 {
 	enum mu_status st = MU_OK;
 	size_t n = mu_plan_n(w->plan), n_keys, wrong = 0, changed = 0, averages = 0;
-	size_t workers = (size_t)w->topology->num_workers;
+	size_t workers = (size_t)w->members->num_workers;
 	const struct mu_slice *slices = mu_plan_slices(w->plan, &n_keys);
 	const float *after = mu_kv_weights(w->kv);
 
-	MU_TRY(mu_allgather(w->gradients, w->all, n * sizeof(float), w->topology->peers));
+	MU_TRY(mu_allgather(w->gradients, w->all, n * sizeof(float), w->members->peers));
 	for (size_t k = 0; k < n_keys; k++)
 		for (size_t i = slices[k].at; i < slices[k].at + slices[k].n; i++) {
 			double sum = 0, momentum = (double)slices[k].momentum, expected;
@@ -143,7 +143,7 @@ static enum mu_status check_first(struct worker *w, size_t samples)
 	const float *after = mu_kv_weights(w->kv);
 
 	measure_input(w, mine);
-	MU_TRY(mu_allgather(mine, all, sizeof mine, w->topology->peers));
+	MU_TRY(mu_allgather(mine, all, sizeof mine, w->members->peers));
 	for (size_t k = 0; k < n_keys; k++) {
 		bool mean = strcmp(slices[k].name, "bn_data_moving_mean") == 0;
 
@@ -152,7 +152,7 @@ static enum mu_status check_first(struct worker *w, size_t samples)
 		for (size_t c = 0; c < CHANNELS; c++) {
 			double sum = 0, before = (double)w->before[slices[k].at + c];
 
-			for (int p = 0; p < w->topology->num_workers; p++)
+			for (int p = 0; p < w->members->num_workers; p++)
 				sum += all[p][mean ? c : CHANNELS + c];
 			CHECK_NEAR(after[slices[k].at + c],
 				   0.9 * before + 0.1 * sum / (double)samples, 1e-5);
@@ -170,8 +170,8 @@ static enum mu_status check_equal(struct worker *w)
 	size_t n = mu_plan_n(w->plan);
 	const float *weights = mu_kv_weights(w->kv);
 
-	MU_TRY(mu_allgather(weights, w->all, n * sizeof(float), w->topology->peers));
-	for (int p = 0; p < w->topology->num_workers; p++)
+	MU_TRY(mu_allgather(weights, w->all, n * sizeof(float), w->members->peers));
+	for (int p = 0; p < w->members->num_workers; p++)
 		CHECK(memcmp(w->all + (size_t)p * n, weights, n * sizeof(float)) == 0);
 out:
 	return st;
@@ -181,11 +181,11 @@ static enum mu_status train(struct worker *w)
 {
 	enum mu_status st = MU_OK;
 	float *weights = mu_kv_weights(w->kv);
-	size_t workers = (size_t)w->topology->num_workers;
+	size_t workers = (size_t)w->members->num_workers;
 	size_t samples = workers > 1 ? workers * BATCH - BATCH / 2 : BATCH;
 
 	MU_TRY(mu_plan_bind(w->plan, weights, mu_kv_gradients(w->kv)));
-	MU_TRY(mu_plan_init_weights(w->plan, "default", (uint64_t)w->topology->index, weights));
+	MU_TRY(mu_plan_init_weights(w->plan, "default", (uint64_t)w->members->index, weights));
 	MU_TRY(mu_kv_weights_init(w->kv));
 	for (size_t i = 0; i < STEPS; i++) {
 		MU_TRY(step(w, i));
@@ -198,21 +198,21 @@ out:
 	return st;
 }
 
-static enum mu_status run(const struct mu_topology *t)
+static enum mu_status run(const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
-	struct worker w = {.topology = t};
+	struct worker w = {.members = m};
 	struct mu_kv_config config = {.type = "dist_sync",
-				      .topology = t,
+				      .members = m,
 				      .optim = {.name = "sgd", .mom = 0.9},
 				      .schedule = {.lr = 0.05, .factor = 1}};
 
-	if (t->role == MU_ROLE_WORKER) {
+	if (m->role == MU_ROLE_WORKER) {
 		MU_TRY(plan(&w));
 		config.slices = mu_plan_slices(w.plan, &config.n_slices);
 	}
 	MU_TRY(mu_kv_new(&w.kv, &config));
-	MU_TRY(t->role == MU_ROLE_SERVER ? mu_kv_serve(w.kv) : train(&w));
+	MU_TRY(m->role == MU_ROLE_SERVER ? mu_kv_serve(w.kv) : train(&w));
 out:
 	mu_kv_free(w.kv);
 	mu_plan_free(w.plan);
@@ -226,20 +226,19 @@ out:
 
 int main(int argc, char **argv)
 {
-	struct mu_topology topology;
+	struct mu_members m;
 	MPI_Comm world;
 	long failures;
 
 	if (mu_world_open(&argc, &argv, &world) != MU_OK)
 		return 1;
-	if (mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD) != MU_OK ||
-	    run(&topology) != MU_OK) {
+	if (mu_members_init(&m, world, 1, MU_PLACEMENT_SPREAD) != MU_OK || run(&m) != MU_OK) {
 		mu_trace_print(stderr, "test_norm_sync");
 		mu_world_abort(1);
 	}
 	failures = check_failures();
 	if (mu_allreduce_long(&failures, 1, MPI_SUM, world) != MU_OK)
 		failures = 1;
-	mu_topology_release(&topology);
+	mu_members_release(&m);
 	return mu_world_close(&world, failures ? 1 : 0);
 }

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	if (mu_world_open(&argc, &argv, &world) != MU_OK)
 		return 1;
 	CHECK(mu_comm_rank(world, &rank, &size) == MU_OK);
-	CHECK(mu_passage_comm_new(&comm, world) == MU_OK);
+	CHECK(mu_comm_dup(world, &comm, "all ranks") == MU_OK);
 	config.comm = comm;
 	config.sends = true;
 	config.peer = (rank + 1) % size;
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 		exchange(out, in, step);
 	mu_passage_free(out);
 	mu_passage_free(in);
-	mu_passage_comm_free(&comm);
+	mu_comm_close(&comm);
 	failures = check_failures();
 	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
 	return mu_world_close(&world, failures ? 1 : 0);

@@ -70,7 +70,7 @@ static uint64_t hash_after_steps(struct job *j, const struct way *way, bool all)
 	return hash_floats(w, n);
 }
 
-static uint64_t hash_of(const struct way *way, const struct mu_topology *t, bool all)
+static uint64_t hash_of(const struct way *way, const struct mu_members *m, bool all)
 {
 	struct job j = {.config = exact};
 	uint64_t hash = 0;
@@ -80,7 +80,7 @@ static uint64_t hash_of(const struct way *way, const struct mu_topology *t, bool
 			.name = "lars", .mom = 0.9, .wd = 0.01, .lars_eta = 0.01};
 	j.config.bucket_bytes = way->bucket_bytes;
 	j.config.node_reduce = way->node;
-	job_open(&j, &model, way->store, t);
+	job_open(&j, &model, way->store, m);
 	if (j.is_worker)
 		hash = hash_after_steps(&j, way, all);
 	else
@@ -91,13 +91,13 @@ static uint64_t hash_of(const struct way *way, const struct mu_topology *t, bool
 
 static void test_way(const struct way *way, uint64_t expected)
 {
-	const uint64_t hash = hash_of(way, &topology, false);
+	const uint64_t hash = hash_of(way, &members, false);
 
-	if (!CHECK(topology.role == MU_ROLE_SERVER || hash == expected))
+	if (!CHECK(members.role == MU_ROLE_SERVER || hash == expected))
 		fprintf(stderr,
 			"... rank %d of %d, %d nodes: %s, %d servers, buckets of %zu, node %d, "
 			"overlap %d, norms %d\n",
-			rank, size, topology.num_nodes, way->store, topology.num_servers,
+			rank, size, members.topology.num_nodes, way->store, members.num_servers,
 			way->bucket_bytes, (int)way->node, way->overlap, way->norms);
 }
 
@@ -119,7 +119,8 @@ static void test_store(const char *store)
 				.norms = norms,
 			};
 
-			if (way.node != MU_KV_NODE_MPI || topology.num_nodes > 1) /* else as NONE */
+			if (way.node != MU_KV_NODE_MPI ||
+			    members.topology.num_nodes > 1) /* else as NONE */
 				test_way(&way, expected);
 		}
 	}
@@ -127,14 +128,14 @@ static void test_store(const char *store)
 
 static void test_topology(int servers, enum mu_placement placement)
 {
-	must(mu_topology_init(&topology, world, servers, placement));
+	must(mu_members_init(&members, world, servers, placement));
 	if (servers == 0) {
 		test_store("dist_sharded");
 		test_store("dist_allreduce");
 	} else {
 		test_store("dist_sync");
 	}
-	mu_topology_release(&topology);
+	mu_members_release(&members);
 }
 
 int main(int argc, char **argv)
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(world, &rank);
 	MPI_Comm_size(world, &size);
 	MPI_Comm_dup(MPI_COMM_SELF, &self);
-	must(mu_topology_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&alone, self, 0, MU_PLACEMENT_SPREAD));
 	model.name = "keys of many sizes";
 	for (size_t i = 0; i < 12; i++)
 		model_add(&model, 1 + i * i * 1237 % 9001);
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
 		test_topology(servers, MU_PLACEMENT_SPREAD);
 		test_topology(servers, MU_PLACEMENT_PACKED);
 	}
-	mu_topology_release(&alone);
+	mu_members_release(&alone);
 	MPI_Comm_free(&self);
 	failed = check_failures();
 	must(mu_allreduce_long(&failed, 1, MPI_SUM, world));

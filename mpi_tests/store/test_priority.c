@@ -48,14 +48,14 @@ static void stop_server(void)
 static void push_while_stopped(struct job *j, const struct model *m, size_t step)
 {
 	must(mu_kv_step_begin(j->kv, 3));
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	if (j->worker == 0)
 		stop_server();
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	fill(m, mu_kv_gradients(j->kv), step, j->worker);
 	for (size_t k = N_KEYS; k-- > 0;)
 		must(mu_kv_push_ready(j->kv, k));
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	if (j->worker == 0)
 		CHECK(kill(server_pid, SIGCONT) == 0);
 	must(mu_kv_step_end(j->kv));
@@ -98,7 +98,7 @@ static int count_steps_back(const char *path, int *n)
 /* The log of the server goes to a file. */
 static void run(struct job *j, const struct model *m, const char *path)
 {
-	const bool serves = topology.role == MU_ROLE_SERVER;
+	const bool serves = members.role == MU_ROLE_SERVER;
 	const int before = dup(STDERR_FILENO);
 	int to = serves ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1;
 
@@ -128,7 +128,7 @@ static void test_order(const struct model *m, const char *folder, enum mu_kv_nod
 		j.config.priority = priority;
 		run(&j, m, path);
 		hashes[priority] = hash;
-		if (topology.role != MU_ROLE_SERVER)
+		if (members.role != MU_ROLE_SERVER)
 			continue;
 		back = count_steps_back(path, &n);
 		CHECK(n == STEPS * N_KEYS);
@@ -148,19 +148,19 @@ int main(int argc, char **argv)
 	if (mu_world_open(&argc, &argv, &world) != MU_OK)
 		return 1;
 	must(mu_comm_rank(world, &rank, &size));
-	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&members, world, 1, MU_PLACEMENT_SPREAD));
 	for (size_t k = 0; k < N_KEYS; k++)
 		model_add(&m, 1000);
-	if (rank == topology.server_ranks[0])
+	if (rank == members.server_ranks[0])
 		CHECK(scratch_make(folder));
 	server_pid = getpid();
-	must(mu_bcast(&server_pid, sizeof server_pid, topology.server_ranks[0], world));
+	must(mu_bcast(&server_pid, sizeof server_pid, members.server_ranks[0], world));
 	test_order(&m, folder, MU_KV_NODE_AUTO);
 	test_order(&m, folder, MU_KV_NODE_NONE);
-	if (rank == topology.server_ranks[0])
+	if (rank == members.server_ranks[0])
 		scratch_remove(folder);
 	failures = check_failures();
 	must(mu_allreduce_long(&failures, 1, MPI_SUM, world));
-	mu_topology_release(&topology);
+	mu_members_release(&members);
 	return mu_world_close(&world, failures ? 1 : 0);
 }

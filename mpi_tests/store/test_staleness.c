@@ -131,7 +131,7 @@ static void bound_worker(struct job *j, const struct model *m)
 	board->begun[j->worker] = 1;
 	board->pushing[j->worker] = 0;
 	must(mu_kv_weights_init(j->kv)); /* all weights 0 */
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	for (size_t i = 0; i < n; i++)
 		mu_kv_gradients(j->kv)[i] = 1;
 	for (int s = 1; s <= steps_of(j, j->worker); s++) {
@@ -176,7 +176,7 @@ static void word_worker(struct job *j, const struct model *m)
 	mu_kv_say(j->kv, say, j);
 	board->begun[j->worker] = 1;
 	must(mu_kv_weights_init(j->kv));
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	for (int s = 1; s <= STEPS; s++) {
 		/* Another one than worker 0 says it when the bound is about to hold it. */
 		told = s >= (speaker == 0 ? 2 : bound + 2);
@@ -226,7 +226,7 @@ static void test_word(const struct model *m)
 		struct job j;
 
 		bound = i / 2;
-		speaker = i % 2 ? topology.num_workers - 1 : 0;
+		speaker = i % 2 ? members.num_workers - 1 : 0;
 		j = job_of("dist_async", "sum");
 		job_run(&j, m, word_worker);
 	}
@@ -241,7 +241,7 @@ static void steps_worker(struct job *j, const struct model *m)
 		push_pull(j, m->n_keys, 2, step);
 	}
 	must(mu_kv_step_end(j->kv));
-	must(mu_barrier(topology.peers));
+	must(mu_barrier(members.peers));
 	must(mu_kv_fetch(j->kv));
 	CHECK(mu_kv_progress(j->kv) == 2.0 * STEPS * j->n_workers);
 	must(mu_kv_finish(j->kv));
@@ -267,9 +267,9 @@ static void test_refused(const char *type, const char *says)
 {
 	struct job j = job_of(type, "sum");
 
-	j.config.topology = &topology;
-	j.config.slices = topology.role == MU_ROLE_WORKER ? odd.slices : NULL;
-	j.config.n_slices = topology.role == MU_ROLE_WORKER ? odd.n_keys : 0;
+	j.config.members = &members;
+	j.config.slices = members.role == MU_ROLE_WORKER ? odd.slices : NULL;
+	j.config.n_slices = members.role == MU_ROLE_WORKER ? odd.n_keys : 0;
 	CHECK(mu_kv_new(&j.kv, &j.config) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), says);
 	mu_trace_clear();
@@ -307,16 +307,16 @@ static void each(void)
 	struct job steps, early;
 
 	bound = 1;
-	if (topology.num_servers == 0) {
+	if (members.num_servers == 0) {
 		test_refused("dist_allreduce", "dist_async");
 		return;
 	}
 	test_refused("dist_sync", "dist_async");
-	if (topology.num_servers > 2)
+	if (members.num_servers > 2)
 		return;
 	steps = job_of("dist_async", "sgd");
 	steps.config.optim.clip_global_norm = 0.5;
-	if (topology.num_servers == 1)
+	if (members.num_servers == 1)
 		job_run(&steps, &odd, steps_worker);
 	steps = job_of("dist_async", "sgd");
 	steps.config.max_staleness = SIZE_MAX; /* as good as none */

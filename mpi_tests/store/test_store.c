@@ -64,8 +64,7 @@ static void test_sums_by(const struct model *m, const char *type, size_t bucket,
 		fprintf(stderr,
 			"... rank %d of %d: %s, %s, %d servers, bucket %zu, message %zu, "
 			"node %d\n",
-			rank, size, m->name, type, topology.num_servers, bucket, message,
-			(int)node);
+			rank, size, m->name, type, members.num_servers, bucket, message, (int)node);
 }
 
 static void test_sums(const struct model *m, const char *type, size_t bucket, size_t message)
@@ -85,7 +84,7 @@ static void test_bits(const struct model *m, const char *type)
 	static const size_t buckets[] = {0, 1, 1000, 1 << 30};
 	struct mu_kv_config config = exact;
 	/* The local store takes the place of worker 0 and sums for all. */
-	uint64_t expected = hash_of_store(m, &exact, "local", &alone, topology.num_workers);
+	uint64_t expected = hash_of_store(m, &exact, "local", &alone, members.num_workers);
 
 	for (size_t b = 0; b < sizeof buckets / sizeof *buckets; b++) {
 		uint64_t hash;
@@ -93,8 +92,8 @@ static void test_bits(const struct model *m, const char *type)
 		config.bucket_bytes = buckets[b];
 		config.message_bytes = b == 2 ? 10000 : 0;
 		config.node_reduce = b % 2 ? MU_KV_NODE_NONE : MU_KV_NODE_AUTO;
-		hash = hash_of_store(m, &config, type, &topology, 1);
-		CHECK(topology.role == MU_ROLE_SERVER || hash == expected);
+		hash = hash_of_store(m, &config, type, &members, 1);
+		CHECK(members.role == MU_ROLE_SERVER || hash == expected);
 	}
 }
 
@@ -168,10 +167,10 @@ static void test_types(void)
 static void test_errors(const struct model *m)
 {
 	struct mu_kv_config config = {
-		.type = "dist_sync", .topology = &topology, .optim = {.name = "sgd"}};
+		.type = "dist_sync", .members = &members, .optim = {.name = "sgd"}};
 	struct mu_kv *kv = NULL;
 	struct model other = *m;
-	bool last = topology.role == MU_ROLE_WORKER && topology.index == topology.num_workers - 1;
+	bool last = members.role == MU_ROLE_WORKER && members.index == members.num_workers - 1;
 
 	/* The last worker has another model: every rank is told which. */
 	if (last)
@@ -185,7 +184,7 @@ static void test_errors(const struct model *m)
 	config.slices = m->slices;
 	config.optim.name = "sgdd";
 	CHECK(mu_kv_new(&kv, &config) ==
-	      (topology.role == MU_ROLE_SERVER ? MU_ERR_USAGE : MU_ERR_PEER));
+	      (members.role == MU_ROLE_SERVER ? MU_ERR_USAGE : MU_ERR_PEER));
 	mu_trace_clear();
 	config.type = "local";
 	CHECK(mu_kv_new(&kv, &config) == MU_ERR_USAGE);
@@ -217,9 +216,9 @@ static void test_layout(const struct model *m, const char *type)
 {
 	struct mu_kv_layout layout;
 	struct job j = {.config = exact};
-	size_t servers = (size_t)(topology.num_servers ? topology.num_servers : size);
+	size_t servers = (size_t)(members.num_servers ? members.num_servers : size);
 
-	job_open(&j, m, type, &topology);
+	job_open(&j, m, type, &members);
 	mu_kv_layout(j.kv, &layout);
 	CHECK(layout.n_keys == m->n_keys && layout.n_buckets >= 2);
 	CHECK(layout.bytes_per_server_max - layout.bytes_per_server_min <= layout.n_buckets * 256);
@@ -239,13 +238,13 @@ static void once(void)
 	model_large(&large);
 	test_types();
 	test_order(&odd);
-	topology = alone;
+	members = alone;
 	hash = hash_of_store(&odd, &config, "local", &alone, 2);
 	config.bucket_bytes = 3000;
 	CHECK(hash == hash_of_store(&odd, &config, "local", &alone, 2));
 	CHECK(hash == hash_of_store(&odd, &config, "device", &alone, 2));
 	if (size == 1) {
-		topology = alone;
+		members = alone;
 		test_sums(&odd, "local", 0, 0);
 	}
 }
@@ -266,7 +265,7 @@ static void test_without_servers(const char *type)
 
 static void each(void)
 {
-	if (topology.num_servers == 0) {
+	if (members.num_servers == 0) {
 		test_without_servers("dist_sharded");
 		test_without_servers("dist_allreduce");
 		return;
@@ -282,7 +281,7 @@ static void each(void)
 	test_none(&odd, "dist_sync");
 	test_none(&large, "dist_sync");
 	test_layout(&lenet, "dist_sync");
-	if (topology.num_workers > 1)
+	if (members.num_workers > 1)
 		test_errors(&odd);
 	else
 		test_sums(&lenet, "dist_async", 0, 0);

@@ -28,12 +28,12 @@ static void find_odd(struct job *j, int odd)
 	snprintf(text, sizeof text, "%s", mu_trace_message());
 	mu_trace_clear();
 	if (j->worker == 0) {
-		const struct mu_topology *t = j->config.topology;
+		const struct mu_members *m = j->config.members;
 
 		CHECK(strstr(text, "epoch 7, after step 40"));
-		for (int i = 0; i < t->num_workers; i++) {
-			mu_topology_name(t, t->worker_ranks[i], name, sizeof name);
-			CHECK(!strstr(text, name) == (t->num_workers > 2 && i != odd));
+		for (int i = 0; i < m->num_workers; i++) {
+			mu_members_name(m, m->worker_ranks[i], name, sizeof name);
+			CHECK(!strstr(text, name) == (m->num_workers > 2 && i != odd));
 		}
 	}
 	if (j->worker == odd)
@@ -70,7 +70,7 @@ static void each(void)
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct job j = {.config = exact};
 
-		if ((topology.num_servers > 0) != (i == 0))
+		if ((members.num_servers > 0) != (i == 0))
 			continue;
 		j.config.type = types[i];
 		j.config.node_reduce = MU_KV_NODE_NONE; /* in shared memory there is one copy */

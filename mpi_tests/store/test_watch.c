@@ -74,18 +74,18 @@ static void test_limits(void)
 /* The last rank keeps the others waiting at a barrier, as `work` does; who gives up? It is told. */
 static long give_up(void (*work)(double), double seconds, double timeout, const char *part)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	enum mu_status st = MU_OK;
 	long n;
 
 	set_limits(0, timeout);
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	if (rank == size - 1)
 		work(seconds);
 	else
-		st = mu_barrier(t.peers);
+		st = mu_barrier(m.peers);
 	if (rank == size - 1) /* the others have begun it: it ends for who still waits */
-		st = mu_barrier(t.peers);
+		st = mu_barrier(m.peers);
 	CHECK(st == MU_OK || (st == MU_ERR_TIMEOUT && rank != size - 1));
 	if (st != MU_OK) {
 		CHECK_HAS(mu_trace_message(), part);
@@ -95,7 +95,7 @@ static long give_up(void (*work)(double), double seconds, double timeout, const 
 	mu_trace_clear();
 	set_limits(0, 0);
 	n = total(st == MU_ERR_TIMEOUT);
-	mu_topology_release(&t);
+	mu_members_release(&m);
 	return n;
 }
 
@@ -117,23 +117,23 @@ static void test_slow_worker(void)
 {
 	static const struct mu_slice slice = {.name = "a_weight", .n = 640, .n_padded = 640};
 	struct mu_kv_config config = {.type = "dist_sync",
-				      .topology = &topology,
+				      .members = &members,
 				      .slices = &slice,
 				      .n_slices = 1,
 				      .optim = {.name = "sgd"}};
 	struct mu_kv *kv = NULL;
 
 	set_limits(0, LIMIT);
-	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&members, world, 1, MU_PLACEMENT_SPREAD));
 	set_limits(0, 0);
-	if (topology.role == MU_ROLE_SERVER)
+	if (members.role == MU_ROLE_SERVER)
 		config.n_slices = 0;
 	must(mu_kv_new(&kv, &config));
-	if (topology.role == MU_ROLE_WORKER) {
+	if (members.role == MU_ROLE_WORKER) {
 		must(mu_kv_weights_init(kv));
 		for (int step = 0; step < 2; step++) {
 			must(mu_kv_step_begin(kv, 1));
-			if (topology.index == topology.num_workers - 1)
+			if (members.index == members.num_workers - 1)
 				compute(2 * LIMIT);
 			must(mu_kv_push_ready(kv, 0));
 			must(mu_kv_step_end(kv));
@@ -143,7 +143,7 @@ static void test_slow_worker(void)
 		must(mu_kv_serve(kv));
 	}
 	mu_kv_free(kv);
-	mu_topology_release(&topology);
+	mu_members_release(&members);
 }
 
 static void await_nobody(const void *context, struct mu_awaited *a)
@@ -153,13 +153,13 @@ static void await_nobody(const void *context, struct mu_awaited *a)
 }
 
 /* Poll in a wait of no end for so long; MU_OK if nobody was to blame. */
-static enum mu_status look(const struct mu_topology *t, double seconds)
+static enum mu_status look(const struct mu_members *m, double seconds)
 {
 	const double end = mu_now() + seconds;
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, t);
+	mu_waiter_init(&waiter, m);
 	while (st == MU_OK && mu_now() < end) {
 		mu_waiter_nap(&waiter);
 		st = mu_waiter_check(&waiter, await_nobody, NULL);
@@ -188,11 +188,11 @@ static void await_stop(long pid)
 static void test_stopped_twice(void)
 {
 	const double limit = 1.5;
-	struct mu_topology t;
+	struct mu_members m;
 	long pid = (long)getpid();
 
 	set_limits(0, limit);
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	must(mu_bcast(&pid, sizeof pid, size - 1, world));
 	must(mu_barrier(world));
 	for (int i = 0; i < 2; i++) {
@@ -203,13 +203,13 @@ static void test_stopped_twice(void)
 		if (rank != 0)
 			continue;
 		await_stop(pid);
-		CHECK(look(&t, 0.5) == MU_OK);
+		CHECK(look(&m, 0.5) == MU_OK);
 		kill((pid_t)pid, SIGCONT);
 	}
 	mu_trace_clear();
 	set_limits(0, 0);
 	must(mu_barrier(world));
-	mu_topology_release(&t);
+	mu_members_release(&m);
 }
 
 /* Reads of this process so far; -1 if the kernel does not tell. */
@@ -231,20 +231,20 @@ static long count_reads(void)
 static void test_short_waits(void)
 {
 	enum { WAITS = 400 };
-	struct mu_topology t;
+	struct mu_members m;
 	long before;
 
 	set_limits(1000, 1000);
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	before = count_reads();
 	for (int i = 0; i < WAITS; i++) {
 		if (rank == i % size)
 			compute(1e-4);
-		must(mu_barrier(t.world));
+		must(mu_barrier(m.comm));
 	}
 	CHECK(count_reads() - before < WAITS / 8);
 	set_limits(0, 0);
-	mu_topology_release(&t);
+	mu_members_release(&m);
 }
 
 static bool is_warned(void)
@@ -268,7 +268,7 @@ static void sleep_until_warned(void)
 
 static void test_warning(void)
 {
-	struct mu_topology t;
+	struct mu_members m;
 	FILE *stream;
 	const char *scale = getenv("MU_TIMEOUT_SCALE"); /* of slow machines */
 	char text[4096] = "", part[128];
@@ -277,11 +277,11 @@ static void test_warning(void)
 	snprintf(part, sizeof part, "warnings.%d", rank);
 	stream = fopen(part, "w+");
 	set_limits(0.3, 0);
-	must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 	mu_log_configure(&(struct mu_log_config){.stream = stream, .level = MU_LOG_INFO});
 	if (rank == size - 1)
 		sleep_until_warned();
-	must(mu_barrier(t.world));
+	must(mu_barrier(m.comm));
 	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_INFO});
 	set_limits(0, 0);
 	rewind(stream);
@@ -297,7 +297,7 @@ static void test_warning(void)
 		CHECK_HAS(text, part);
 	}
 	CHECK(total(n) >= 1);
-	mu_topology_release(&t);
+	mu_members_release(&m);
 }
 
 /* ---- for test_watchdog.sh ---- */
@@ -327,7 +327,7 @@ static void stop_one(struct mu_keys *keys, void *context)
 /* Worker 0 asks the owner again and again whether the round has closed: that is no progress. */
 static int run_asks(void)
 {
-	struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+	struct mu_keys_config config = {.type = "dist_sync", .members = &members};
 	struct mu_array array = floats(values, 8), out = floats(values + 8, 8);
 	struct mu_kv_item item = item_of(7, &array), into = item_of(7, &out);
 	struct mu_keys_request *r[2];
@@ -335,13 +335,13 @@ static int run_asks(void)
 	enum mu_status st;
 
 	set_limits(0.3, 1);
-	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&members, world, 1, MU_PLACEMENT_SPREAD));
 	must(mu_keys_new(&keys, &config));
-	if (topology.role == MU_ROLE_SERVER) {
+	if (members.role == MU_ROLE_SERVER) {
 		st = mu_keys_serve(keys);
 	} else {
 		must(mu_keys_init(keys, 1, &item));
-		if (topology.index == 0) {
+		if (members.index == 0) {
 			must(mu_keys_push(keys, 1, &item, 0));
 			must(mu_keys_pull_begin(keys, 1, &into, 0, &r[0]));
 			must(mu_keys_push_begin(keys, 1, &item, 0, &r[1]));
@@ -359,27 +359,27 @@ static int run_finish(void)
 {
 	static const struct mu_slice slice = {.name = "a_weight", .n = 640, .n_padded = 640};
 	struct mu_kv_config config = {
-		.type = "dist_async", .topology = &topology, .optim = {.name = "sgd"}};
+		.type = "dist_async", .members = &members, .optim = {.name = "sgd"}};
 	struct mu_kv *kv = NULL;
 
 	set_limits(0, 0.5);
-	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&members, world, 1, MU_PLACEMENT_SPREAD));
 	set_limits(0, 0);
-	if (topology.role == MU_ROLE_WORKER) {
+	if (members.role == MU_ROLE_WORKER) {
 		config.slices = &slice;
 		config.n_slices = 1;
 	}
 	must(mu_kv_new(&kv, &config));
-	if (topology.role == MU_ROLE_WORKER) {
+	if (members.role == MU_ROLE_WORKER) {
 		must(mu_kv_weights_init(kv));
-		if (topology.index > 0)
+		if (members.index > 0)
 			sleep_seconds(4);
 		must(mu_kv_finish(kv));
 	} else {
 		must(mu_kv_serve(kv));
 	}
 	mu_kv_free(kv);
-	mu_topology_release(&topology);
+	mu_members_release(&members);
 	return mu_world_close(&world, check_failures() ? 1 : 0);
 }
 
@@ -389,17 +389,17 @@ static int run_setup(void)
 {
 	for (int limited = 0; limited < 2; limited++) {
 		const double limit = limited && rank == 0 ? 0.5 : 0;
-		struct mu_topology t;
+		struct mu_members m;
 		enum mu_status st;
 
 		must(mu_comm_set_limits(world, &(struct mu_limits){0, 0.2, limit}));
-		must(mu_topology_init(&t, world, 0, MU_PLACEMENT_SPREAD));
+		must(mu_members_init(&m, world, 0, MU_PLACEMENT_SPREAD));
 		set_limits(0, 0);
 		if (rank == 1 && limited)
 			sleep_until_told(0);
 		else if (rank == 1)
 			sleep_seconds(7);
-		st = mu_meet(t.world);
+		st = mu_meet(m.comm);
 		if (rank == 0 && limited)
 			MPI_Send(NULL, 0, MPI_INT, 1, 0, world);
 		CHECK(st == (limit > 0 ? MU_ERR_TIMEOUT : MU_OK));
@@ -409,21 +409,21 @@ static int run_setup(void)
 			CHECK_HAS(mu_trace_message(), "; the limit is 0.5 s (set-up timeout)");
 		mu_trace_clear();
 		must(mu_barrier(world));
-		mu_topology_release(&t);
+		mu_members_release(&m);
 	}
 	return mu_world_close(&world, check_failures() ? 1 : 0);
 }
 
 static int run_keys(void)
 {
-	struct mu_keys_config config = {.type = "dist_sync", .topology = &topology};
+	struct mu_keys_config config = {.type = "dist_sync", .members = &members};
 	struct mu_keys *keys = NULL;
 	enum mu_status st;
 
 	set_limits(0.3, 1);
-	must(mu_topology_init(&topology, world, 1, MU_PLACEMENT_SPREAD));
+	must(mu_members_init(&members, world, 1, MU_PLACEMENT_SPREAD));
 	must(mu_keys_new(&keys, &config));
-	if (topology.role == MU_ROLE_WORKER)
+	if (members.role == MU_ROLE_WORKER)
 		stop_one(keys, NULL);
 	st = mu_keys_serve(keys);
 	mu_world_fail(st, "test_watch", rank, "a server");

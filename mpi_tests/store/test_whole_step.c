@@ -44,7 +44,7 @@ static void test_bits(const struct model *m, size_t i, const char *type)
 {
 	static const size_t buckets[] = {0, 1, 1000};
 	struct mu_kv_config config = config_of(i);
-	uint64_t expected = hash_of_store(m, &config, "local", &alone, topology.num_workers);
+	uint64_t expected = hash_of_store(m, &config, "local", &alone, members.num_workers);
 
 	for (size_t b = 0; b < sizeof buckets / sizeof *buckets; b++) {
 		uint64_t hash;
@@ -52,13 +52,13 @@ static void test_bits(const struct model *m, size_t i, const char *type)
 		config.bucket_bytes = buckets[b];
 		config.message_bytes = b == 2 ? 10000 : 0;
 		config.share = (struct mu_share){.n = b > 0 ? PARTS : 0, .run = share};
-		hash = hash_of_store(m, &config, type, &topology, 1);
-		if (!CHECK(topology.role == MU_ROLE_SERVER || hash == expected))
+		hash = hash_of_store(m, &config, type, &members, 1);
+		if (!CHECK(members.role == MU_ROLE_SERVER || hash == expected))
 			fprintf(stderr, "... %s: %s, clip %g, %s, bucket %zu\n", type,
 				cases[i].rule, cases[i].clip, m->name, buckets[b]);
 	}
-	if (topology.num_workers == 1 && topology.num_servers == 1) {
-		uint64_t hash = hash_of_store(m, &config, "dist_async", &topology, 1);
+	if (members.num_workers == 1 && members.num_servers == 1) {
+		uint64_t hash = hash_of_store(m, &config, "dist_async", &members, 1);
 
 		CHECK(hash == 0 || hash == expected);
 	}
@@ -117,10 +117,10 @@ static void test_refused(void)
 {
 	struct mu_kv_config config = config_of(0);
 	struct mu_kv *kv = NULL;
-	bool worker = topology.role == MU_ROLE_WORKER;
+	bool worker = members.role == MU_ROLE_WORKER;
 
 	config.type = "dist_async";
-	config.topology = &topology;
+	config.members = &members;
 	config.slices = worker ? odd.slices : NULL;
 	config.n_slices = worker ? odd.n_keys : 0;
 	CHECK(mu_kv_new(&kv, &config) == MU_ERR_USAGE && !kv);
@@ -149,7 +149,7 @@ static void clip_worker(struct job *j, const struct model *m)
 			CHECK_NEAR(w[0], -0.6 * change, 1e-6);
 			CHECK_NEAR(w[16], -0.8 * change, 1e-6);
 		}
-		must(mu_barrier(topology.peers));
+		must(mu_barrier(members.peers));
 	}
 	must(mu_kv_finish(j->kv));
 }
@@ -180,7 +180,7 @@ static void delay_worker(struct job *j, const struct model *m)
 			CHECK_NEAR(w[0], weight, 1e-6);
 			CHECK_NEAR(w[n - 16], weight, 1e-6);
 		}
-		must(mu_barrier(topology.peers));
+		must(mu_barrier(members.peers));
 	}
 	must(mu_kv_finish(j->kv));
 }
@@ -194,7 +194,7 @@ static void test_async(void)
 				       .optim = {.name = "dcasgd", .mom = 0.5, .lamda = 0.25},
 				       .schedule = {.lr = 0.01, .factor = 1}}};
 
-	if (topology.num_servers > 1)
+	if (members.num_servers > 1)
 		test_refused();
 	else
 		job_run(&clip, &tiny, clip_worker);
@@ -224,7 +224,7 @@ static void meeting_workers(struct job *j, const struct model *m)
 		must(mu_kv_step_begin(j->kv, 1));
 		for (size_t k = m->n_keys; k-- > 0;)
 			must(mu_kv_push_ready(j->kv, k));
-		must(mu_allreduce_long(&n, 1, MPI_SUM, topology.peers));
+		must(mu_allreduce_long(&n, 1, MPI_SUM, members.peers));
 		wrong += n != j->n_workers;
 	}
 	CHECK(wrong == 0);
@@ -248,7 +248,7 @@ static void test_type(const char *type)
 
 static void each(void)
 {
-	if (topology.num_servers == 0) {
+	if (members.num_servers == 0) {
 		test_type("dist_sharded");
 		test_type("dist_allreduce");
 		CHECK(shared > 0);

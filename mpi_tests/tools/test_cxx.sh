@@ -39,7 +39,7 @@ cat >sum.cc <<'END'
 int main(int argc, char **argv)
 {
 	MPI_Comm world = MPI_COMM_NULL;
-	mu_topology topology = {};
+	mu_members members = {};
 	mu_keys_config config = {};
 	mu_keys *keys = nullptr;
 	std::vector<float> x(10, 3);
@@ -50,14 +50,14 @@ int main(int argc, char **argv)
 	item.n_arrays = 1;
 	item.arrays = &array;
 	config.type = "dist_sharded";
-	config.topology = &topology;
+	config.members = &members;
 	good = mu_world_open(&argc, &argv, &world) == MU_OK &&
-	       mu_topology_init(&topology, world, 0, MU_PLACEMENT_SPREAD) == MU_OK &&
+	       mu_members_init(&members, world, 0, MU_PLACEMENT_SPREAD) == MU_OK &&
 	       mu_keys_new(&keys, &config) == MU_OK && mu_keys_init(keys, 1, &item) == MU_OK &&
 	       mu_keys_pushpull(keys, 1, &item, 0) == MU_OK && mu_keys_finish(keys) == MU_OK;
 	printf("sum %g\n", x[9]);
 	mu_keys_free(keys);
-	mu_topology_release(&topology);
+	mu_members_release(&members);
 	return mu_world_close(&world, good ? 0 : 1);
 }
 END

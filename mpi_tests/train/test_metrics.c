@@ -96,8 +96,8 @@ static void check_best(const char *best_metric, size_t best, size_t end)
 {
 	static const double sums[][2] = {{4, 4}, {6, 5}, {5, 3}, {5, 2}, {5, 6}, {5, 6}, {5, 6}};
 	const struct conf conf = {.best_metric = best_metric, .early_stopping = 2};
-	const struct mu_topology topology = {.role = MU_ROLE_SERVER};
-	const struct mu_engine engine = {.conf = &conf, .topology = &topology};
+	const struct mu_members members = {.role = MU_ROLE_SERVER};
+	const struct mu_engine engine = {.conf = &conf, .members = &members};
 	const struct checkpoint_best from = {.epoch = 0};
 	struct engine_metrics metrics;
 	struct train_best b;

@@ -48,6 +48,11 @@ void mu_memory_keep(void)
 	atomic_store_explicit(&kept, true, memory_order_relaxed);
 }
 
+void mu_memory_keep_end(void)
+{
+	atomic_store_explicit(&kept, false, memory_order_relaxed);
+}
+
 bool mu_memory_is_kept(void)
 {
 	return atomic_load_explicit(&kept, memory_order_relaxed);

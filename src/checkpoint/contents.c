@@ -22,7 +22,7 @@ enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e, struct check
 					 bool own)
 {
 	enum mu_status st = MU_OK;
-	size_t n_slices, workers = (size_t)e->topology->num_workers;
+	size_t n_slices, workers = (size_t)e->members->num_workers;
 	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 
 	*a = (struct checkpoint_arrays){.n = 0};

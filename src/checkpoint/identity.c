@@ -246,19 +246,20 @@ void mu_checkpoint_computed_by(const struct mu_engine *e, char *text, size_t nby
 }
 
 /* "2 on node 0, 1 on node 1": runs of ranks, in their order. Sums are taken node by node. */
-static enum mu_status add_placement(const struct mu_topology *t, struct checkpoint_identity *r)
+static enum mu_status add_placement(const struct mu_members *m, struct checkpoint_identity *r)
 {
 	enum mu_status st = MU_OK;
-	const size_t room = 40 * (size_t)t->size + 1;
+	const size_t room = 40 * (size_t)m->size + 1;
 	char *text = NULL;
 	size_t n = 0;
 
 	MU_TRY(MU_ALLOC(text, room, "placement of the ranks"));
-	for (int first = 0, end; first < t->size; first = end) {
-		for (end = first + 1; end < t->size && t->node_of[end] == t->node_of[first]; end++)
+	for (int first = 0, end; first < m->size; first = end) {
+		for (end = first + 1;
+		     end < m->size && m->topology.node_of[end] == m->topology.node_of[first]; end++)
 			;
 		n += (size_t)snprintf(text + n, room - n, "%s%d on node %d", n ? ", " : "",
-				      end - first, t->node_of[first]);
+				      end - first, m->topology.node_of[first]);
 	}
 	add_list(r, CHECKPOINT_PLACEMENT, CONF_TOLD, text);
 out:
@@ -270,7 +271,7 @@ static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_ident
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = e->conf;
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 	char library[sizeof r->of->text];
 
 	add(r, "network", by_row, "%s", v->network_name);
@@ -286,10 +287,10 @@ static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_ident
 		add(r, "conv-table", by_row, "%016" PRIx64, e->conv->hash);
 	else
 		add(r, "conv-table", by_row, "none");
-	add(r, "workers", CONF_TOLD, "%d", t->num_workers);
-	add(r, "servers", CONF_TOLD, "%d", t->num_servers);
-	add(r, "nodes", CONF_TOLD, "%d", t->num_nodes);
-	MU_TRY(add_placement(t, r));
+	add(r, "workers", CONF_TOLD, "%d", m->num_workers);
+	add(r, "servers", CONF_TOLD, "%d", m->num_servers);
+	add(r, "nodes", CONF_TOLD, "%d", m->topology.num_nodes);
+	MU_TRY(add_placement(m, r));
 	add(r, "threads", CONF_TOLD, "%d", e->n_threads);
 	if (v->gpus && *v->gpus)
 		add(r, "devices", by_row, "gpu:%s", v->gpus);

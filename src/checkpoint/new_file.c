@@ -12,7 +12,7 @@ static enum mu_status write_own_counts(const struct mu_engine *e,
 {
 	enum mu_status st = MU_OK;
 
-	for (int w = 0; arrays->own.n > 0 && w < e->topology->num_workers; w++) {
+	for (int w = 0; arrays->own.n > 0 && w < e->members->num_workers; w++) {
 		char name[32], text[160];
 
 		snprintf(name, sizeof name, "worker-%d", w);
@@ -84,20 +84,20 @@ enum mu_status mu_checkpoint_new_file_create(struct checkpoint_new_file *f,
 					     struct checkpoint_snapshot *snapshot)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = f->e->topology;
+	const struct mu_members *m = f->e->members;
 	struct mu_kv_own_counts *counts = NULL;
 	uint64_t *places = NULL;
 
 	MU_TRY(MU_ALLOC(places, arrays->n + 1, "places in a checkpoint"));
 	if (arrays->own.n > 0) {
-		MU_TRY(MU_ALLOC(counts, (size_t)t->num_workers, "counts of workers"));
-		MU_TRY(mu_allgather(&arrays->own.counts, counts, sizeof *counts, t->peers));
+		MU_TRY(MU_ALLOC(counts, (size_t)m->num_workers, "counts of workers"));
+		MU_TRY(mu_allgather(&arrays->own.counts, counts, sizeof *counts, m->peers));
 	}
-	st = t->index == 0 ? create(f, arrays, at, counts, places) : MU_OK;
+	st = m->index == 0 ? create(f, arrays, at, counts, places) : MU_OK;
 	if (!f->alone) {
-		MU_TRY(mu_agree(st, t->peers)); /* with the time limit: a host may be lost */
-		MU_TRY(mu_bcast(f->written, sizeof f->written, 0, t->peers));
-		MU_TRY(mu_bcast(places, (arrays->n + 1) * sizeof *places, 0, t->peers));
+		MU_TRY(mu_agree(st, m->peers)); /* with the time limit: a host may be lost */
+		MU_TRY(mu_bcast(f->written, sizeof f->written, 0, m->peers));
+		MU_TRY(mu_bcast(places, (arrays->n + 1) * sizeof *places, 0, m->peers));
 	}
 	MU_TRY(st);
 	for (size_t p = 0; p < snapshot->n_pieces; p++) {

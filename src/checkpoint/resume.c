@@ -299,14 +299,14 @@ enum mu_status mu_checkpoint_resume_find(const struct mu_engine *e, size_t examp
 					 struct checkpoint_resume **resume)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = e->topology;
-	const bool chooses = t->role == MU_ROLE_WORKER && t->index == 0;
+	const struct mu_members *m = e->members;
+	const bool chooses = m->role == MU_ROLE_WORKER && m->index == 0;
 	struct search s = {.e = e, .back = back, .examples = examples};
 
 	MU_TRY(MU_ALLOC(*resume, 1, "position of a resumed run"));
 	s.found = *resume;
-	MU_TRY(mu_agree_late(chooses ? find(&s) : MU_OK, t->world));
-	MU_TRY(mu_bcast(*resume, sizeof **resume, t->worker_ranks[0], t->world));
+	MU_TRY(mu_agree_late(chooses ? find(&s) : MU_OK, m->comm));
+	MU_TRY(mu_bcast(*resume, sizeof **resume, m->worker_ranks[0], m->comm));
 out:
 	return st;
 }
@@ -449,8 +449,8 @@ static enum mu_status load_own(struct loader *l)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_engine *e = l->e;
-	const int workers = (int)l->from->at.workers, mine = e->topology->index;
-	const bool same = workers == e->topology->num_workers;
+	const int workers = (int)l->from->at.workers, mine = e->members->index;
+	const bool same = workers == e->members->num_workers;
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 

@@ -98,25 +98,25 @@ static void put_settled(struct mu_json *j, const struct mu_engine *e)
 	mu_json_text(j, "optimizer", v->optimizer);
 	mu_json_number(j, "lr", mu_conf_base_lr(v, e->team.n));
 	mu_json_text(j, "kv_store", v->kv_store);
-	mu_json_number(j, "workers", e->topology->num_workers);
-	mu_json_number(j, "servers", e->topology->num_servers);
+	mu_json_number(j, "workers", e->members->num_workers);
+	mu_json_number(j, "servers", e->members->num_servers);
 	mu_json_number(j, "threads", e->n_threads);
 	mu_json_close(j, '}');
 }
 
 /* memory: bytes of each rank; NULL: not known yet. */
-static void put_ranks(struct mu_json *j, const struct mu_topology *t, const double *memory)
+static void put_ranks(struct mu_json *j, const struct mu_members *m, const double *memory)
 {
 	mu_json_open(j, "ranks", '[');
-	for (int r = 0; r < t->size; r++) {
+	for (int r = 0; r < m->size; r++) {
 		int index = 0;
 		bool server = false;
 
-		for (int w = 0; w < t->num_workers; w++)
-			if (t->worker_ranks[w] == r)
+		for (int w = 0; w < m->num_workers; w++)
+			if (m->worker_ranks[w] == r)
 				index = w;
-		for (int s = 0; s < t->num_servers; s++)
-			if (t->server_ranks[s] == r) {
+		for (int s = 0; s < m->num_servers; s++)
+			if (m->server_ranks[s] == r) {
 				index = s;
 				server = true;
 			}
@@ -124,7 +124,7 @@ static void put_ranks(struct mu_json *j, const struct mu_topology *t, const doub
 		mu_json_number(j, "rank", r);
 		mu_json_text(j, "role", mu_role_name(server ? MU_ROLE_SERVER : MU_ROLE_WORKER));
 		mu_json_number(j, "index", index);
-		mu_json_text(j, "host", t->hosts[r]);
+		mu_json_text(j, "host", m->topology.hosts[r]);
 		if (memory)
 			mu_json_number(j, "peak_memory", memory[r]);
 		mu_json_close(j, '}');
@@ -146,12 +146,12 @@ static void put_time(struct mu_json *j, const char *name, time_t when)
 }
 
 /* Worker 0's process, so that its host can tell whether it still runs. */
-static void put_process(struct mu_json *j, const struct mu_topology *t)
+static void put_process(struct mu_json *j, const struct mu_members *m)
 {
 	const long pid = getpid();
 
 	mu_json_open(j, "process", '{');
-	mu_json_text(j, "host", t->host);
+	mu_json_text(j, "host", m->topology.host);
 	mu_json_number(j, "pid", (double)pid);
 	mu_json_number(j, "start_ticks", (double)mu_process_started(pid));
 	mu_json_close(j, '}');
@@ -174,11 +174,11 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	mu_json_text(j, "cause", cause);
 	put_time(j, "started", f->started);
 	put_time(j, "ended", f->ended);
-	put_process(j, f->e->topology);
+	put_process(j, f->e->members);
 	mu_json_number(j, "seed", (double)f->e->conf->seed);
 	mu_json_text(j, "resumed_from", *f->resumed_from ? f->resumed_from : NULL);
 	put_versions(j, f->e);
-	put_ranks(j, f->e->topology, f->memory);
+	put_ranks(j, f->e->members, f->memory);
 	put_options(j, f->options);
 	put_given(j, f->options);
 	put_settled(j, f->e);
@@ -343,14 +343,14 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 				  const struct checkpoint_resume *resumed,
 				  const struct mu_options *options)
 {
-	if (!e->conf->model_prefix || e->conf->evaluate || e->topology->role != MU_ROLE_WORKER ||
-	    e->topology->index != 0)
+	if (!e->conf->model_prefix || e->conf->evaluate || e->members->role != MU_ROLE_WORKER ||
+	    e->members->index != 0)
 		return;
 	if (resumed->at.epoch >= (size_t)e->conf->num_epochs && has_finished(e->conf))
 		return; /* nothing is left to train: the file of the run that trained stays */
 	*f = (struct checkpoint_run_file){
 		.e = e, .resumed_from = resumed->path, .options = options, .started = time(NULL)};
-	if (settle_previous(e->conf, e->topology->host) != MU_OK) {
+	if (settle_previous(e->conf, e->members->topology.host) != MU_OK) {
 		mu_log_warn("the file about the run before this one cannot be kept: %s",
 			    mu_trace_message());
 		mu_trace_clear();
@@ -359,13 +359,13 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 }
 
 /* "peak memory: at most 85.2 MB (rank 0, h1); rank 0 85.2, rank 1 83.0, ... MB" */
-static void log_memory(const struct mu_topology *t, const double *memory)
+static void log_memory(const struct mu_members *m, const double *memory)
 {
 	char list[512] = "";
 	size_t n = 0;
 	int most = 0;
 
-	for (int r = 0; r < t->size; r++) {
+	for (int r = 0; r < m->size; r++) {
 		most = memory[r] > memory[most] ? r : most;
 		if (n + 64 < sizeof list)
 			n += (size_t)snprintf(list + n, sizeof list - n, "%s rank %d %.1f",
@@ -374,11 +374,11 @@ static void log_memory(const struct mu_topology *t, const double *memory)
 			n += (size_t)snprintf(list + n, sizeof list - n, ", ...");
 	}
 	mu_log_detail("peak memory: at most %.1f MB (rank %d, %s);%s MB", memory[most] / 1e6, most,
-		      t->hosts[most], list);
+		      m->topology.hosts[most], list);
 }
 
 enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
-					     const struct mu_topology *t)
+					     const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
 	struct rusage used = {.ru_maxrss = 0};
@@ -387,10 +387,10 @@ enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
 	getrusage(RUSAGE_SELF, &used);
 	mine = 1024.0 * (double)used.ru_maxrss; /* it counts KiB */
 	if (!f->memory)
-		MU_TRY(mu_agree(MU_ALLOC(f->memory, (size_t)t->size, "memory of ranks"), t->world));
-	MU_TRY(mu_allgather(&mine, f->memory, sizeof mine, t->world));
-	if (t->role == MU_ROLE_WORKER && t->index == 0)
-		log_memory(t, f->memory);
+		MU_TRY(mu_agree(MU_ALLOC(f->memory, (size_t)m->size, "memory of ranks"), m->comm));
+	MU_TRY(mu_allgather(&mine, f->memory, sizeof mine, m->comm));
+	if (m->role == MU_ROLE_WORKER && m->index == 0)
+		log_memory(m, f->memory);
 out:
 	return st;
 }

@@ -9,7 +9,7 @@
 
 struct checkpoint_resume;
 struct mu_engine;
-struct mu_topology;
+struct mu_members;
 
 enum { CHECKPOINT_PLACES = 16 };
 
@@ -32,7 +32,7 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 				  const struct mu_options *options);
 /* At the end: learn and log how much memory the ranks have used. Collective over all ranks. */
 enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
-					     const struct mu_topology *t);
+					     const struct mu_members *m);
 /*
  * st: how the run ended here; the cause of an error is the current trace, which stays. halted: why
  * the run was halted; NULL: it was not.

@@ -55,7 +55,7 @@ enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const str
 	s->e = s->file.e = e;
 	s->back = back;
 	s->last = mu_now();
-	MU_TRY(mu_vote_open(&s->vote, e->topology->peers));
+	MU_TRY(mu_vote_open(&s->vote, e->members->peers));
 out:
 	return st;
 }
@@ -90,7 +90,7 @@ enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s)
 	if (!s || s->e->conf->save_minutes <= 0)
 		goto out;
 	s->late = is_late(s);
-	MU_TRY(mu_bcast(&s->late, sizeof s->late, 0, s->e->topology->peers));
+	MU_TRY(mu_bcast(&s->late, sizeof s->late, 0, s->e->members->peers));
 out:
 	return st;
 }
@@ -102,7 +102,7 @@ bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done)
 	if (!s || done >= s->e->steps)
 		return false;
 	if (!s->e->store->synchronous) {
-		if (s->e->topology->index != 0)
+		if (s->e->members->index != 0)
 			return false;
 		s->late = is_late(s);
 	}
@@ -139,7 +139,7 @@ static enum mu_status agree_to_save(struct checkpoint_saver *s)
 
 	if (!goes_on(s))
 		return mine;
-	MU_TRY(mu_allreduce_long(&refused, 1, MPI_MAX, s->e->topology->peers));
+	MU_TRY(mu_allreduce_long(&refused, 1, MPI_MAX, s->e->members->peers));
 	if (refused && mine == MU_OK)
 		MU_FAIL(MU_ERR_PEER, "checkpoint: a worker goes back to an older one");
 out:
@@ -171,7 +171,7 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 			   sizeof s->file.path);
 	MU_TRY(mu_kv_step_end(e->kv));
 	MU_TRY(mu_checkpoint_arrays_make(e, &arrays, !alone));
-	at.workers = (size_t)e->topology->num_workers;
+	at.workers = (size_t)e->members->num_workers;
 	at.batch = e->team.n * e->train->config.batch;
 	MU_TRY(mu_checkpoint_snapshot_copy(&s->snapshot, e, &arrays, &at, alone));
 	MU_TRY(mu_checkpoint_new_file_create(&s->file, &arrays, &at, &s->snapshot));
@@ -193,7 +193,7 @@ out:
 static enum mu_status begin_vote(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = s->e->topology;
+	const struct mu_members *m = s->e->members;
 
 	st = mu_checkpoint_writer_end(&s->writer);
 	s->message[0] = '\0';
@@ -202,7 +202,7 @@ static enum mu_status begin_vote(struct checkpoint_saver *s)
 		mu_trace_clear();
 	}
 	s->error = st;
-	s->lowest = st != MU_OK ? t->index : t->num_workers;
+	s->lowest = st != MU_OK ? m->index : m->num_workers;
 	s->stage = AGREE;
 	st = MU_OK;
 	if (!s->file.alone)
@@ -226,7 +226,7 @@ out:
 static enum mu_status end_vote(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = s->e->topology;
+	const struct mu_members *m = s->e->members;
 	bool done = true;
 
 	if (!s->file.alone) {
@@ -236,10 +236,10 @@ static enum mu_status end_vote(struct checkpoint_saver *s)
 	if (!done)
 		goto out;
 	s->stage = NONE;
-	if (s->lowest < t->num_workers) {
+	if (s->lowest < m->num_workers) {
 		unlink(s->file.written); /* the job may end before worker 0 removes it */
 		mu_replace_release(&s->file.replace);
-		if (s->lowest == t->index)
+		if (s->lowest == m->index)
 			MU_FAIL(s->error, "checkpoint: %s", s->message);
 		if (goes_on(s))
 			MU_FAIL(MU_ERR_PEER,
@@ -248,7 +248,7 @@ static enum mu_status end_vote(struct checkpoint_saver *s)
 		s->stage = FAILED;
 		goto out;
 	}
-	if (t->index != 0)
+	if (m->index != 0)
 		goto out;
 	mu_checkpoint_writer_begin(&s->writer, commit, s);
 	s->stage = COMMIT;
@@ -295,28 +295,28 @@ out:
 /* A worker that has voted waits for those that have not, and does not know which these are. */
 static void await_votes(const void *context, struct mu_awaited *a)
 {
-	const struct mu_topology *t = context;
+	const struct mu_members *m = context;
 
 	snprintf(a->what, sizeof a->what, "the other workers' parts of a checkpoint");
-	for (int w = 0; w < t->num_workers; w++)
-		if (w != t->index)
-			mu_awaited_add(a, t->worker_ranks[w]);
+	for (int w = 0; w < m->num_workers; w++)
+		if (w != m->index)
+			mu_awaited_add(a, m->worker_ranks[w]);
 }
 
 /* The time limit of waits holds for other workers, not for the disk. */
 static enum mu_status nap(const struct checkpoint_saver *s, struct mu_waiter *disk,
 			  struct mu_waiter *votes)
 {
-	const struct mu_topology *t = s->e->topology;
+	const struct mu_members *m = s->e->members;
 
 	if (s->stage != AGREE && s->stage != FAILED) {
 		mu_waiter_nap(disk);
 		return MU_OK;
 	}
 	if (votes->since == 0)
-		mu_waiter_init(votes, t);
+		mu_waiter_init(votes, m);
 	mu_waiter_nap(votes);
-	return mu_waiter_check(votes, await_votes, t);
+	return mu_waiter_check(votes, await_votes, m);
 }
 
 enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s)
@@ -334,7 +334,7 @@ enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s)
 			continue;
 		warned = mu_now();
 		mu_log_warn("worker %d has waited %.0f s for the checkpoint %s to be on the disk",
-			    s->e->topology->index, warned - s->started, s->file.path);
+			    s->e->members->index, warned - s->started, s->file.path);
 	}
 out:
 	return st;

@@ -43,7 +43,7 @@ static bool is_mine(const struct mu_engine *e, const struct share *share,
 		    const struct checkpoint_array *array)
 {
 	if (array->of == CHECKPOINT_ARRAY_OWN)
-		return array->worker == e->topology->index;
+		return array->worker == e->members->index;
 	return array->key >= share->first && array->key < share->end;
 }
 

@@ -316,3 +316,37 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 out:
 	return st;
 }
+
+/* ---- communicators ---- */
+
+enum mu_status mu_comm_dup(MPI_Comm comm, MPI_Comm *out, const char *what)
+{
+	enum mu_status st = MU_OK;
+	MPI_Request request = MPI_REQUEST_NULL;
+	const struct mu_meeting meeting = {.comm = comm, .what = what};
+
+	MU_MPI(MPI_Comm_idup(comm, out, &request));
+	MU_TRY(mu_watch_collective(&meeting, &request));
+	MU_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN));
+out:
+	return st;
+}
+
+/* MPI has no non-blocking split: the barrier waits politely for all ranks. */
+enum mu_status mu_comm_split(MPI_Comm comm, int colour, int key, MPI_Comm *out)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_barrier(comm));
+	MU_MPI(MPI_Comm_split(comm, colour, key, out));
+	MU_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN));
+out:
+	return st;
+}
+
+void mu_comm_close(MPI_Comm *comm)
+{
+	if (*comm != MPI_COMM_NULL && !mu_memory_is_kept())
+		MPI_Comm_free(comm);
+	*comm = MPI_COMM_NULL;
+}

@@ -164,9 +164,9 @@ static int slurm_tasks(void)
 	return each > 0 ? each * nodes : nodes;
 }
 
-void mu_comm_report_launcher(const struct mu_topology *t)
+void mu_comm_report_launcher(const struct mu_members *m)
 {
-	const int n = t->size, tasks = slurm_tasks(), workers = number("DMLC_NUM_WORKER"),
+	const int n = m->size, tasks = slurm_tasks(), workers = number("DMLC_NUM_WORKER"),
 		  servers = number("DMLC_NUM_SERVER"), world = number("WORLD_SIZE"),
 		  local = number("LOCAL_WORLD_SIZE"), pmix = number("PMIX_RANK");
 	const char *role = getenv("DMLC_ROLE");
@@ -180,21 +180,21 @@ void mu_comm_report_launcher(const struct mu_topology *t)
 		mu_log_warn("WORLD_SIZE is %d in the environment, and this job has %d rank%s: "
 			    "mpirun -np N says how many",
 			    world, n, MU_S(n));
-	else if (local > 0 && local != t->node_size)
+	else if (local > 0 && local != m->topology.node_size)
 		mu_log_warn("LOCAL_WORLD_SIZE is %d in the environment, and this node has %d "
 			    "rank%s: mpirun -np N says how many",
-			    local, t->node_size, MU_S(t->node_size));
+			    local, m->topology.node_size, MU_S(m->topology.node_size));
 	if (n == 1 && pmix > 0)
 		mu_log_warn("PMIX_RANK is %d in the environment, so that other processes were "
 			    "started, and this job has 1 rank: each is alone",
 			    pmix);
-	if ((workers > 0 && workers != t->num_workers) ||
-	    (getenv("DMLC_NUM_SERVER") && servers != t->num_servers))
+	if ((workers > 0 && workers != m->num_workers) ||
+	    (getenv("DMLC_NUM_SERVER") && servers != m->num_servers))
 		mu_log_warn("DMLC_NUM_WORKER is %d and DMLC_NUM_SERVER %d in the environment, and "
 			    "this job has %d worker%s and %d server%s: mpirun and the number of "
 			    "servers among the options say how many",
-			    workers, servers, t->num_workers, MU_S(t->num_workers),
-			    t->num_servers, MU_S(t->num_servers));
+			    workers, servers, m->num_workers, MU_S(m->num_workers), m->num_servers,
+			    MU_S(m->num_servers));
 	if (role && strcmp(role, "worker") != 0)
 		mu_log_warn("DMLC_ROLE is %s in the environment, and has no effect: the number of "
 			    "servers among the options says which ranks are servers",

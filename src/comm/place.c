@@ -96,19 +96,24 @@ static int limited(int n)
 }
 
 /* asked and promised: 0 if not set. */
-static int choose_threads(const struct mu_topology *t, const struct cores *mine, int asked,
-			  int promised)
+struct wishes {
+	int asked, promised, spare;
+};
+
+static int choose_threads(const struct mu_members *m, const struct cores *mine,
+			  const struct wishes *w)
 {
+	const struct mu_topology *t = &m->topology;
 	int n;
 
-	if (t->role != MU_ROLE_WORKER)
+	if (m->role != MU_ROLE_WORKER)
 		return 1;
-	if (asked > 0)
-		return limited(asked);
+	if (w->asked > 0)
+		return limited(w->asked);
 	n = t->bound ? mu_cores_count(mine) : t->node_cores / t->node_num_workers;
-	if (!t->bound && promised > 0 && promised < n)
-		n = promised;
-	n -= t->spare_cores;
+	if (!t->bound && w->promised > 0 && w->promised < n)
+		n = w->promised;
+	n -= w->spare;
 	return n > 1 ? limited(n) : 1;
 }
 
@@ -147,30 +152,31 @@ void mu_place_unbind(void)
  * another job that also leaves cores free may run there, and both would be pinned to the same
  * cores.
  */
-enum mu_status mu_topology_place(const struct mu_topology *t, int *n_threads)
+enum mu_status mu_members_place(const struct mu_members *m, int spare_cores, int *n_threads)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_topology *t = &m->topology;
 	struct cores mine;
 	struct cores all;
 	long wish[2]; /* most threads of a worker of this node; has the launcher bound a rank? */
 	long n_free;  /* cores without a thread of a worker */
-	int asked = 0, promised = 0;
+	struct wishes w = {.spare = spare_cores};
 
 	*n_threads = 1;
-	st = environment_number("OMP_NUM_THREADS", &asked);
+	st = environment_number("OMP_NUM_THREADS", &w.asked);
 	if (st == MU_OK)
-		st = environment_number("SLURM_CPUS_PER_TASK", &promised);
+		st = environment_number("SLURM_CPUS_PER_TASK", &w.promised);
 	if (st == MU_OK)
 		st = mu_cores_mine(&mine);
 	MU_TRY(mu_agree(st, t->node)); /* the environment may be wrong on one rank only */
-	*n_threads = choose_threads(t, &mine, asked, promised);
+	*n_threads = choose_threads(m, &mine, &w);
 	all = mine;
-	wish[0] = t->role == MU_ROLE_WORKER ? *n_threads : 0;
+	wish[0] = m->role == MU_ROLE_WORKER ? *n_threads : 0;
 	wish[1] = t->bound;
 	MU_TRY(mu_cores_union(&all, t->node));
 	MU_TRY(mu_allreduce_long(wish, 2, MPI_MAX, t->node));
-	n_free = mu_cores_count(&all) - (wish[0] + t->spare_cores) * t->node_num_workers;
-	if (t->role == MU_ROLE_WORKER && !wish[1] && n_free >= 0 && n_free < t->node_num_workers) {
+	n_free = mu_cores_count(&all) - (wish[0] + spare_cores) * t->node_num_workers;
+	if (m->role == MU_ROLE_WORKER && !wish[1] && n_free >= 0 && n_free < t->node_num_workers) {
 		struct cores run = mu_cores_run(&all, (int)wish[0] * t->node_worker, (int)wish[0]);
 
 		MU_TRY(mu_cores_bind(&run));

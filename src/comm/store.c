@@ -5,33 +5,33 @@
 #include <limits.h>
 #include <string.h>
 
-enum mu_status mu_store_check_ranks(const char *type, unsigned facts, const struct mu_topology *t)
+enum mu_status mu_store_check_ranks(const char *type, unsigned facts, const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
 	const bool has_servers = facts & MU_STORE_HAS_SERVERS;
 
-	if ((facts & MU_STORE_ONE_WORKER) && t->num_workers > 1)
+	if ((facts & MU_STORE_ONE_WORKER) && m->num_workers > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"kv-store '%s' is for one worker, and there are %d: use dist_sync or "
 			"another dist_ store",
-			type, t->num_workers);
-	if (has_servers && t->num_servers == 0)
+			type, m->num_workers);
+	if (has_servers && m->num_servers == 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' needs at least one server", type);
-	if (!has_servers && t->num_servers > 0)
+	if (!has_servers && m->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE, "kv-store '%s' has no servers, and %d are asked for", type,
-			t->num_servers);
+			m->num_servers);
 out:
 	return st;
 }
 
 /* Both numbers are of the ranks' kinds: they are equal if all make the same. */
-static enum mu_status check_kind(const struct mu_topology *t, bool keys, MPI_Comm comm)
+static enum mu_status check_kind(const struct mu_members *m, bool keys, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
-	long lowest[2] = {keys ? t->rank : t->size, keys ? t->size : t->rank};
+	long lowest[2] = {keys ? m->rank : m->size, keys ? m->size : m->rank};
 
 	MU_TRY(mu_allreduce_long(lowest, 2, MPI_MIN, comm));
-	if (lowest[0] < t->size && lowest[1] < t->size)
+	if (lowest[0] < m->size && lowest[1] < m->size)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"mu_keys_new on rank %ld, and mu_kv_new on rank %ld: all ranks make the "
 			"store of keys, or all make the store of a model",
@@ -40,15 +40,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_store_comm(const struct mu_topology *t, bool keys, MPI_Comm *comm)
+enum mu_status mu_store_comm(const struct mu_members *m, bool keys, MPI_Comm *comm)
 {
 	enum mu_status st = MU_OK;
-	MPI_Request request = MPI_REQUEST_NULL;
 
-	MU_MPI(MPI_Comm_idup(t->world, comm, &request));
-	MU_TRY(mu_wait_woken(t, 1, &request, "the other ranks' stores"));
-	MU_MPI(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN));
-	MU_TRY(check_kind(t, keys, *comm));
+	MU_TRY(mu_comm_dup(m->comm, comm, "the other ranks' stores"));
+	MU_TRY(check_kind(m, keys, *comm));
 out:
 	return st;
 }
@@ -80,17 +77,17 @@ static struct difference find(const struct mu_store_settings *s, const void *con
 
 /* Two small collectives; a third only if a rank differs, so that every rank can tell which. */
 enum mu_status mu_store_settings_agree(const struct mu_store_settings *settings, const void *config,
-				       const struct mu_topology *t, MPI_Comm comm)
+				       const struct mu_members *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 	char first[MU_SETTINGS_MAX][MU_SETTING_BYTES] = {{0}};
 	struct difference d;
 	long lowest;
 
-	for (size_t i = 0; t->rank == 0 && i < settings->n; i++)
+	for (size_t i = 0; m->rank == 0 && i < settings->n; i++)
 		settings->describe(config, i, first[i]);
 	MU_TRY(mu_bcast(first, settings->n * sizeof *first, 0, comm));
-	d = find(settings, config, t->rank, first);
+	d = find(settings, config, m->rank, first);
 	lowest = d.rank;
 	MU_TRY(mu_allreduce_long(&lowest, 1, MPI_MIN, comm));
 	if (lowest == INT_MAX)

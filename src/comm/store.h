@@ -21,13 +21,13 @@ enum mu_store_facts {
 };
 
 /* Does a store with these facts fit workers and servers? MU_ERR_USAGE. The same on every rank. */
-enum mu_status mu_store_check_ranks(const char *type, unsigned facts, const struct mu_topology *t);
+enum mu_status mu_store_check_ranks(const char *type, unsigned facts, const struct mu_members *m);
 
 /*
  * The communicator of a new store, of keys or of a model: MU_ERR_ARGUMENT on all ranks if they do
- * not make the same kind. Collective over t->world.
+ * not make the same kind. Collective over m->comm.
  */
-enum mu_status mu_store_comm(const struct mu_topology *t, bool keys, MPI_Comm *comm);
+enum mu_status mu_store_comm(const struct mu_members *m, bool keys, MPI_Comm *comm);
 
 /* The settings of a store, each as text: n of them, the same number on every rank. */
 enum { MU_SETTING_BYTES = 32, MU_SETTINGS_MAX = 64 };
@@ -43,6 +43,6 @@ struct mu_store_settings {
  * from rank 0, and both values. Collective over comm.
  */
 enum mu_status mu_store_settings_agree(const struct mu_store_settings *settings, const void *config,
-				       const struct mu_topology *t, MPI_Comm comm);
+				       const struct mu_members *m, MPI_Comm comm);
 
 #endif

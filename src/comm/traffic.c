@@ -23,15 +23,15 @@ static enum mu_verbose from_environment(void)
 	return (enum mu_verbose)(MU_VERBOSE_NO + (*text - '0'));
 }
 
-enum mu_status mu_traffic_open(struct mu_traffic *traffic, const struct mu_topology *t,
+enum mu_status mu_traffic_open(struct mu_traffic *traffic, const struct mu_members *m,
 			       MPI_Comm comm, enum mu_verbose verbose)
 {
 	enum mu_status st = MU_OK;
 
-	traffic->topology = t;
+	traffic->members = m;
 	traffic->opened = mu_now();
 	traffic->verbose = verbose;
-	if (verbose == MU_VERBOSE_ENVIRONMENT && t->rank == 0)
+	if (verbose == MU_VERBOSE_ENVIRONMENT && m->rank == 0)
 		traffic->verbose = from_environment();
 	MU_TRY(mu_bcast(&traffic->verbose, sizeof traffic->verbose, 0, comm));
 out:
@@ -41,7 +41,7 @@ out:
 void mu_traffic_write(const struct mu_traffic *traffic, enum mu_traffic_direction direction,
 		      int rank, size_t nbytes, double seconds, const char *what, ...)
 {
-	const struct mu_topology *t = traffic->topology;
+	const struct mu_members *m = traffic->members;
 	char text[128], other[128], took[48] = "";
 	va_list args;
 
@@ -50,8 +50,8 @@ void mu_traffic_write(const struct mu_traffic *traffic, enum mu_traffic_directio
 	va_end(args);
 	if (seconds >= 0)
 		snprintf(took, sizeof took, ", %.6f s", seconds);
-	mu_topology_name(t, rank, other, sizeof other);
+	mu_members_name(m, rank, other, sizeof other);
 	mu_log_info("%.6f s: %s %d %s %s: %s, %zu bytes%s", mu_now() - traffic->opened,
-		    mu_role_name(t->role), t->index, direction == MU_TRAFFIC_OUT ? "to" : "from",
+		    mu_role_name(m->role), m->index, direction == MU_TRAFFIC_OUT ? "to" : "from",
 		    other, text, nbytes, took);
 }

@@ -9,14 +9,14 @@
 #include <muster/comm.h>
 
 struct mu_traffic {
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	enum mu_verbose verbose;
 	double opened; /* lines give the time since then */
 };
 
 /* verbose counts on rank 0; ENVIRONMENT: PS_VERBOSE there. Collective over comm, whose ranks are
- * those of t->world. */
-enum mu_status mu_traffic_open(struct mu_traffic *traffic, const struct mu_topology *t,
+ * those of m->comm. */
+enum mu_status mu_traffic_open(struct mu_traffic *traffic, const struct mu_members *m,
 			       MPI_Comm comm, enum mu_verbose verbose);
 
 static inline bool mu_traffic_connections(const struct mu_traffic *traffic)

@@ -77,7 +77,6 @@ out:
 enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 {
 	enum mu_status st = MU_OK;
-	MPI_Request request = MPI_REQUEST_NULL;
 	const char *program, *slash;
 	int provided = 0;
 
@@ -96,9 +95,7 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 	st = check_launcher();
 	if (st != MU_OK)
 		goto out;
-	MU_MPI(MPI_Comm_idup(MPI_COMM_WORLD, world, &request));
-	MU_TRY(mu_wait_all(1, &request, "the other ranks at start"));
-	MU_MPI(MPI_Comm_set_errhandler(*world, MPI_ERRORS_RETURN));
+	MU_TRY(mu_comm_dup(MPI_COMM_WORLD, world, "the other ranks at start"));
 out:
 	return st;
 }

@@ -166,7 +166,7 @@ enum mu_status mu_engine_poll(struct mu_engine *e)
 
 void mu_engine_comm_thread_report(const struct mu_engine *e)
 {
-	const struct mu_topology *t = e->topology;
+	const struct mu_topology *t = &e->members->topology;
 	int threads = t->node_num_workers * (e->n_threads + 1);
 
 	if (!e->conf->comm_thread)

@@ -188,13 +188,13 @@ bool mu_engine_conv_is_text(const char *text)
 enum mu_status mu_engine_conv_share(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 	struct engine_conv *c = e->conv;
 
-	MU_TRY(mu_bcast(c, sizeof *c, t->worker_ranks[0], t->world));
+	MU_TRY(mu_bcast(c, sizeof *c, m->worker_ranks[0], m->comm));
 	c->hash = mu_hash(MU_HASH_START, c->text, strlen(c->text));
 	if (*c->text)
-		MU_TRY(mu_agree(parse(c), t->world));
+		MU_TRY(mu_agree(parse(c), m->comm));
 out:
 	return st;
 }
@@ -208,7 +208,7 @@ void mu_engine_conv_set(struct mu_engine *e, struct mu_device *device)
 
 	describe_device(device, machine);
 	if (*c->text && c->saved && strcmp(c->device, machine) != 0) {
-		if (e->topology->index == 0)
+		if (e->members->index == 0)
 			mu_log_warn("%s: its table of convolutions was measured on %s, and this is "
 				    "%s: the fixed rule chooses algorithms; --conv-algo tune makes "
 				    "a table for it",
@@ -256,7 +256,7 @@ enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *sha
 				"%s: its table of convolutions has a layer %s, and network %s has "
 				"none of this name",
 				c->path, c->choices[i].layer, e->conf->network_name);
-	if (strcmp(c->measured, measured) != 0 && e->topology->index == 0)
+	if (strcmp(c->measured, measured) != 0 && e->members->index == 0)
 		mu_log_warn("%s: its table of convolutions was measured with %s, and this run has "
 			    "%s: others may be faster",
 			    c->path, c->measured, measured);

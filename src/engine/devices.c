@@ -31,7 +31,7 @@ enum mu_status mu_engine_devices_join(struct mu_engine *e, bool poll)
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, e->topology);
+	mu_waiter_init(&waiter, e->members);
 	while (!mu_engine_threads_ended(e->devices.threads)) {
 		if (poll)
 			MU_TRY(mu_engine_poll(e));
@@ -110,7 +110,7 @@ enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 	struct engine_devices *s = &e->devices;
 
 	s->list = *e->list;
-	mu_engine_device_list_place(&s->list, e->topology->node_worker);
+	mu_engine_device_list_place(&s->list, e->members->topology.node_worker);
 	MU_TRY(mu_engine_device_list_check(&s->list, e->conf, batch));
 	MU_TRY(MU_ALLOC(s->of, s->list.n, "devices"));
 	for (size_t i = 0; i < s->list.n; i++) {
@@ -122,7 +122,7 @@ enum mu_status mu_engine_devices_open(struct mu_engine *e, size_t batch)
 	}
 	if (!is_alone(s)) { /* before any is pinned: each starts with all cores of the rank */
 		MU_TRY(mu_places_save(&s->places));
-		MU_TRY(mu_engine_threads_new(&s->threads, s->list.n, e->topology));
+		MU_TRY(mu_engine_threads_new(&s->threads, s->list.n, e->members));
 	}
 	MU_TRY(mu_engine_devices_run(e, open_device));
 	for (size_t i = 0; i < s->list.n; i++) /* it may drop the table, which all of them share */

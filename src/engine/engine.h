@@ -87,7 +87,7 @@ struct mu_engine {
 	const struct mu_engine_ops *ops; /* from mu_engine_model_new on */
 	const struct conf *conf;
 	const struct engine_device_list *list; /* of the options */
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	const struct mu_kv_type *store;
 	const struct mu_network *network;
 	uint64_t network_bytes;          /* hash of a user's network's file; 0: one of the table */

@@ -101,15 +101,15 @@ out:
 static enum mu_status find_without(struct mu_engine *e, long *without)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 
 	*without = LONG_MAX;
-	if (t->role == MU_ROLE_WORKER && mu_kv_gpus_check() != MU_OK) {
+	if (m->role == MU_ROLE_WORKER && mu_kv_gpus_check() != MU_OK) {
 		snprintf(e->without_nccl, sizeof e->without_nccl, "%s", mu_trace_message());
 		mu_trace_clear();
-		*without = t->rank;
+		*without = m->rank;
 	}
-	MU_TRY(mu_allreduce_long(without, 1, MPI_MIN, t->world));
+	MU_TRY(mu_allreduce_long(without, 1, MPI_MIN, m->comm));
 	if (*without < LONG_MAX && !*e->without_nccl)
 		snprintf(e->without_nccl, sizeof e->without_nccl,
 			 "rank %ld cannot open NCCL or the driver", *without);
@@ -126,7 +126,7 @@ static enum mu_status find_apart(struct mu_engine *e, bool *apart)
 
 	for (size_t i = 0; i < s->list.n; i++)
 		devices[i] = &s->of[i].device;
-	MU_TRY(mu_kv_gpus_apart(devices, s->list.n, e->topology->peers, apart));
+	MU_TRY(mu_kv_gpus_apart(devices, s->list.n, e->members->peers, apart));
 out:
 	return st;
 }
@@ -136,17 +136,17 @@ out:
 static enum mu_status check_sums(struct mu_engine *e, bool *sums)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = e->topology;
-	const bool worker = t->role == MU_ROLE_WORKER;
+	const struct mu_members *m = e->members;
+	const bool worker = m->role == MU_ROLE_WORKER;
 	bool apart = true;
 	long several, shared;
 
-	MU_TRY(mu_agree(worker ? find_apart(e, &apart) : MU_OK, t->world));
-	several = worker &&
-		  (e->devices.list.n > 1 || (e->store->synchronous && t->node_num_workers > 1));
+	MU_TRY(mu_agree(worker ? find_apart(e, &apart) : MU_OK, m->comm));
+	several = worker && (e->devices.list.n > 1 ||
+			     (e->store->synchronous && m->topology.node_num_workers > 1));
 	shared = !apart;
-	MU_TRY(mu_allreduce_long(&several, 1, MPI_MAX, t->world));
-	MU_TRY(mu_allreduce_long(&shared, 1, MPI_MAX, t->world));
+	MU_TRY(mu_allreduce_long(&several, 1, MPI_MAX, m->comm));
+	MU_TRY(mu_allreduce_long(&shared, 1, MPI_MAX, m->comm));
 	*sums = several && !shared;
 	if (several && shared)
 		snprintf(e->without_nccl, sizeof e->without_nccl,
@@ -178,7 +178,7 @@ out:
 
 bool mu_engine_gpus_alone(const struct mu_engine *e)
 {
-	return e->store->on_gpus && e->devices.list.n == 1 && e->topology->num_workers == 1 &&
+	return e->store->on_gpus && e->devices.list.n == 1 && e->members->num_workers == 1 &&
 	       !mu_engine_gpus_by_nodes(e->conf, e->store);
 }
 
@@ -202,7 +202,7 @@ enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 	struct engine_devices *s = &e->devices;
 	struct mu_kv_device *use = NULL;
 
-	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), e->topology->peers));
+	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), e->members->peers));
 	/* Only the GPU's own update follows backward: no sum waits for parts of it. */
 	e->early_backward = mu_engine_gpus_alone(e) && e->ops->backward_begin;
 	for (size_t i = 0; i < s->list.n; i++) {
@@ -211,7 +211,7 @@ enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 			set_plans(e, &s->of[i].plans[g]);
 	}
 	st = mu_kv_set_devices(e->kv, use, s->list.n);
-	if (st == MU_ERR_USAGE && e->topology->index == 0)
+	if (st == MU_ERR_USAGE && e->members->index == 0)
 		mu_log_info("--gpus auto assigns different GPUs to the workers");
 	MU_TRY(st);
 out:
@@ -255,7 +255,7 @@ enum mu_status mu_engine_gpus_record(struct mu_engine *e)
 	const char *why;
 	size_t recorded, alone;
 
-	if (e->topology->role != MU_ROLE_WORKER || !list->kind->memory)
+	if (e->members->role != MU_ROLE_WORKER || !list->kind->memory)
 		goto out;
 	why = !e->conf->cuda_graph	? "--cuda-graph 0"
 	      : e->conf->profile	? "--profile times layer by layer"
@@ -264,7 +264,7 @@ enum mu_status mu_engine_gpus_record(struct mu_engine *e)
 	if (!why)
 		MU_TRY(mu_engine_devices_run(e, record_plans));
 	mu_plan_count_pieces(e->plan, &recorded, &alone);
-	if (e->topology->index != 0)
+	if (e->members->index != 0)
 		goto out;
 	if (why)
 		mu_log_detail("a step is no CUDA graph: %s", why);

@@ -27,13 +27,13 @@ static const char *by_limit(void)
 }
 
 static enum mu_status store_memory(const struct conf *v, const struct mu_plan *plan,
-				   const struct mu_topology *roles, struct mu_kv_memory *memory)
+				   const struct mu_members *roles, struct mu_kv_memory *memory)
 {
 	enum mu_status st = MU_OK;
 	struct mu_kv_life *lives = NULL;
 	struct mu_kv_config config = {
 		.type = v->kv_store,
-		.topology = roles,
+		.members = roles,
 		.bucket_bytes = (size_t)v->bucket_bytes,
 		.optim = v->optim,
 		/* Of GPUs only their arrays on the host are counted. */
@@ -51,7 +51,7 @@ out:
 }
 
 enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan,
-				const struct mu_topology *roles, double copies,
+				const struct mu_members *roles, double copies,
 				struct engine_memory *worker, struct engine_memory *server)
 {
 	enum mu_status st = MU_OK;
@@ -88,7 +88,7 @@ static enum mu_status check_memory(const struct mu_engine *e, const struct mu_in
 				   double activations, const struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
-	double have = mu_memory_bytes() / e->topology->node_num_workers;
+	double have = mu_memory_bytes() / e->members->topology.node_num_workers;
 	const bool split = e->devices.list.split;
 	double gradients = split ? 1 + (e->conf->micro_batches > 1 || e->block_net)
 				 : (double)e->devices.list.n;
@@ -96,7 +96,7 @@ static enum mu_status check_memory(const struct mu_engine *e, const struct mu_in
 	struct engine_memory worker, server;
 
 	gradients += e->conf->update_period > 1;
-	MU_TRY(mu_engine_memory(e->conf, plan, e->topology, gradients, &worker, &server));
+	MU_TRY(mu_engine_memory(e->conf, plan, e->members, gradients, &worker, &server));
 	fixed = worker.weights + worker.gradients + worker.optimizer;
 	growing += (double)mu_input_prefetch_bytes(e->train) +
 		   (double)(e->validate ? mu_input_prefetch_bytes(e->validate) : 0);

@@ -34,7 +34,7 @@ struct engine_memory {
  * mu_kv_memory says. Where workers update they have all states, and the sums.
  */
 enum mu_status mu_engine_memory(const struct conf *v, const struct mu_plan *plan,
-				const struct mu_topology *roles, double copies,
+				const struct mu_members *roles, double copies,
 				struct engine_memory *worker, struct engine_memory *server);
 
 /* MU_ERR_USAGE: --time-block cannot cut the sequences of this network. */

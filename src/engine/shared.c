@@ -133,7 +133,7 @@ static void begin_backward(struct mu_engine *e)
 	}
 	if (!s->of[0].now)
 		s->layer = s->left = 0;
-	mu_waiter_init(&s->waiter, e->topology);
+	mu_waiter_init(&s->waiter, e->members);
 	mu_engine_threads_begin(s->threads, backward_job, e);
 }
 

@@ -16,7 +16,7 @@ struct member {
 };
 
 struct engine_threads {
-	const struct mu_topology *topology;
+	const struct mu_members *job;
 	size_t n;
 	struct member *members;
 	pthread_mutex_t lock;
@@ -34,7 +34,7 @@ struct engine_threads {
 /* Member 0 may nap. */
 static void wake_first(const struct engine_threads *t)
 {
-	mu_wake(t->topology, t->topology->rank);
+	mu_wake(t->job, t->job->rank);
 }
 
 /* The caller has the lock. */
@@ -115,14 +115,14 @@ out:
 }
 
 enum mu_status mu_engine_threads_new(struct engine_threads **out, size_t n,
-				     const struct mu_topology *topology)
+				     const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
 	struct engine_threads *t = NULL;
 
 	*out = NULL;
 	MU_TRY(MU_ALLOC(t, 1, "devices' threads"));
-	t->topology = topology;
+	t->job = m;
 	t->n = n;
 	MU_TRY(MU_ALLOC(t->members, n, "devices' threads"));
 	for (size_t i = 0; i < n; i++)

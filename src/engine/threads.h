@@ -29,9 +29,9 @@ enum engine_threads_task {
 	ENGINE_TASKS,
 };
 
-/* n >= 1 members. The topology must outlive the threads. */
+/* n >= 1 members. They must outlive the threads. */
 enum mu_status mu_engine_threads_new(struct engine_threads **out, size_t n,
-				     const struct mu_topology *topology);
+				     const struct mu_members *m);
 /* Stop a job that is in progress, and end the threads. */
 void mu_engine_threads_free(struct engine_threads *t);
 

@@ -56,26 +56,20 @@ static enum mu_status find_shares(struct mu_cache *c, size_t n, size_t width,
 				  const struct mu_topology *t)
 {
 	enum mu_status st = MU_OK;
-	size_t k = 0;
 
 	c->n_shares = (size_t)t->node_num_workers;
 	MU_TRY(MU_ALLOC(c->shares, c->n_shares, "shares of a cache"));
-	for (int w = 0; w < t->num_workers; w++) {
-		const int slot = t->slot_of[t->worker_ranks[w]];
+	for (size_t k = 0; k < c->n_shares; k++) {
 		struct share *s = &c->shares[k];
-		char *at;
+		char *at = mu_window_of(c->window, t->worker_slots[k]);
 
-		if (slot < 0)
-			continue;
 		s->first = share_begin(n, k, c->n_shares);
 		s->end = share_begin(n, k + 1, c->n_shares);
-		at = mu_window_of(c->window, slot);
 		s->entries = (void *)at;
 		at += (s->end - s->first) * sizeof *s->entries;
 		s->labels = (void *)at;
 		at += (s->end - s->first) * width * sizeof *s->labels;
 		s->bytes = (void *)at;
-		k++;
 	}
 out:
 	return st;

@@ -78,7 +78,7 @@ enum mu_status mu_keys_sends_end(struct mu_keys_server *s, const struct mu_keys_
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, s->keys->topology);
+	mu_waiter_init(&waiter, s->keys->members);
 	while (run->n_sends > 0) {
 		MU_TRY(mu_keys_poll_sends(s));
 		if (run->n_sends == 0)
@@ -95,11 +95,11 @@ static enum mu_status answer_head(struct mu_keys_server *s, struct mu_keys_conn 
 	enum mu_status st = MU_OK;
 
 	/* The worker has the last one, or it would not ask again. */
-	MU_TRY(mu_wait_woken(s->keys->topology, 1, &s->answers[c->worker],
+	MU_TRY(mu_wait_woken(s->keys->members, 1, &s->answers[c->worker],
 			     "a worker to take an answer"));
 	MU_MPI(MPI_Isend(c->answer, mu_count(nbytes), MPI_BYTE, c->rank, KEYS_TAG_ANSWER,
 			 s->keys->comm, &s->answers[c->worker]));
-	mu_wake(s->keys->topology, c->rank);
+	mu_wake(s->keys->members, c->rank);
 out:
 	return st;
 }
@@ -124,7 +124,7 @@ enum mu_status mu_keys_answer_failure(struct mu_keys_server *s, struct mu_keys_c
 	struct keys_answer *answer = (struct keys_answer *)(void *)c->answer;
 	char *text = (char *)(answer + 1);
 
-	MU_TRY(mu_wait_woken(s->keys->topology, 1, &s->answers[c->worker],
+	MU_TRY(mu_wait_woken(s->keys->members, 1, &s->answers[c->worker],
 			     "a worker to take an answer"));
 	*answer = (struct keys_answer){.status = (uint64_t)s->status};
 	memcpy(text, s->failure, KEYS_TEXT_BYTES);
@@ -175,7 +175,7 @@ enum mu_status mu_keys_answer(struct mu_keys_server *s, struct mu_keys_conn *c)
 	char *body = NULL;
 	size_t nbytes, head = sizeof *answer;
 
-	MU_TRY(mu_wait_woken(s->keys->topology, 1, &s->answers[c->worker],
+	MU_TRY(mu_wait_woken(s->keys->members, 1, &s->answers[c->worker],
 			     "a worker to take an answer"));
 	MU_TRY(small_values(s, c, NULL, &nbytes));
 	*answer = (struct keys_answer){.status = MU_OK, .body_bytes = nbytes};
@@ -226,7 +226,7 @@ static enum mu_status send_large(struct mu_keys_server *s, struct mu_keys_conn *
 	}
 	c->sent[i] = 1;
 	MU_TRY(send(s, c->rank, KEYS_TAG_VALUE + (int)i, data, nbytes, note));
-	mu_wake(s->keys->topology, c->rank);
+	mu_wake(s->keys->members, c->rank);
 out:
 	return st;
 }

@@ -16,11 +16,11 @@ enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call
 
 	if (!keys)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: the store is NULL: mu_keys_open makes one", call);
-	if (keys->topology->role != MU_ROLE_WORKER)
+	if (keys->members->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_keys_serve", call);
 	if (keys->finished)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s on rank %d after mu_keys_finish", call,
-			keys->topology->rank);
+			keys->members->rank);
 out:
 	return st;
 }
@@ -66,7 +66,7 @@ static enum mu_status refuse_unknown(const struct mu_keys *keys, const struct mu
 {
 	enum mu_status st = MU_OK;
 	const struct mu_key_table *t = &keys->table;
-	const int rank = keys->topology->rank;
+	const int rank = keys->members->rank;
 	char names[5 * (MU_KEY_NAME_MAX + 5)];
 
 	if (t->n_keys > 0 && t->named != (item->name != NULL))
@@ -90,7 +90,7 @@ static enum mu_status check_array(const struct mu_keys *keys, const struct mu_ke
 				  const struct mu_array *a, const char *call, enum mu_use use)
 {
 	enum mu_status st = MU_OK;
-	const int rank = keys->topology->rank;
+	const int rank = keys->members->rank;
 	const bool exact = use == MU_USE_PUSH || use == MU_USE_PUSHPULL;
 
 	if (!a->data)
@@ -114,7 +114,7 @@ static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key
 				 const struct mu_kv_item *item, const char *call, size_t *need)
 {
 	enum mu_status st = MU_OK;
-	const int rank = keys->topology->rank;
+	const int rank = keys->members->rank;
 
 	*need = item->n_rows * item->row_length;
 	if (key->n % item->row_length || item->row_length > UINT32_MAX)
@@ -136,7 +136,7 @@ static enum mu_status check_row_numbers(const struct mu_keys *keys, const struct
 					const struct mu_kv_item *item, const char *call)
 {
 	enum mu_status st = MU_OK;
-	const int rank = keys->topology->rank;
+	const int rank = keys->members->rank;
 
 	for (size_t i = 0; item->row_length > 0 && i < item->n_rows; i++) {
 		if (item->rows[i] >= key->n / item->row_length)
@@ -154,7 +154,7 @@ static enum mu_status check_item(struct mu_keys *keys, const struct mu_kv_item *
 {
 	enum mu_status st = MU_OK;
 	struct mu_key *key = mu_key_find(&keys->table, item->key, item->name);
-	const int rank = keys->topology->rank;
+	const int rank = keys->members->rank;
 	size_t need;
 
 	if (!key)
@@ -196,10 +196,10 @@ enum mu_status mu_keys_check_items(struct mu_keys *keys, size_t n, const struct 
 			"%s on rank %d: a store of type %s updates at every push, and has neither "
 			"optimizer nor updater: mu_keys_set_optimizer or mu_keys_set_updater comes "
 			"first",
-			call, keys->topology->rank, keys->kind.name);
+			call, keys->members->rank, keys->kind.name);
 	if (n > 0 && !items)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s on rank %d: the list of %zu items is NULL", call,
-			keys->topology->rank, n);
+			keys->members->rank, n);
 	keys->calls++;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(check_item(keys, &items[i], call, use));
@@ -311,13 +311,13 @@ static struct new_key judge(const struct mu_keys *keys, size_t n, const struct m
 	return mine;
 }
 
-static enum mu_status tell(const struct mu_topology *t, int w, const struct new_key *k,
+static enum mu_status tell(const struct mu_members *m, int w, const struct new_key *k,
 			   const struct new_key *theirs, size_t n_theirs)
 {
 	enum mu_status st = MU_OK;
 	const struct new_key *first = k->fault == OTHER ? &theirs[k->n_items] : k;
 	const struct mu_key_text key = mu_key_text((int)k->number, k->name);
-	const int rank = t->worker_ranks[w];
+	const int rank = m->worker_ranks[w];
 
 	switch ((enum fault)k->fault) {
 	case FINE: break;
@@ -387,7 +387,7 @@ static enum mu_status share_first(struct mu_keys *keys, size_t n, const struct m
 	MU_TRY(keys->ops->bcast(keys, &count, sizeof count));
 	*n_theirs = count;
 	MU_TRY(MU_ALLOC(*theirs, *n_theirs + 1, "keys of worker 0"));
-	for (size_t i = 0; keys->topology->index == 0 && items && i < n; i++)
+	for (size_t i = 0; keys->members->index == 0 && items && i < n; i++)
 		(*theirs)[i] = describe(&items[i]);
 	MU_TRY(keys->ops->bcast(keys, *theirs, *n_theirs * sizeof **theirs));
 out:
@@ -397,7 +397,7 @@ out:
 enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = keys->topology;
+	const struct mu_members *m = keys->members;
 	struct new_key *theirs = NULL, *all = NULL;
 	struct new_key mine;
 	size_t n_theirs = 0;
@@ -413,10 +413,10 @@ enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu
 				 judge(keys, n, items, n == n_theirs ? theirs : NULL, sorted);
 	if (mine.fault == FINE && n != n_theirs)
 		mine = (struct new_key){.fault = COUNT, .n_items = n};
-	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "answers about new keys"));
+	MU_TRY(MU_ALLOC(all, (size_t)m->num_workers, "answers about new keys"));
 	MU_TRY(keys->ops->gather(keys, &mine, all, sizeof mine));
-	for (int w = 0; w < t->num_workers; w++)
-		MU_TRY(tell(t, w, &all[w], theirs, n_theirs));
+	for (int w = 0; w < m->num_workers; w++)
+		MU_TRY(tell(m, w, &all[w], theirs, n_theirs));
 out:
 	mu_free(sorted);
 	mu_free(theirs);

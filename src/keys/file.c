@@ -350,7 +350,7 @@ static enum mu_status begin(struct mu_keys *keys, const char *path, unsigned *co
 			"%s: worker 0's contents are %u, which is no sum of MU_KEYS_WEIGHTS, "
 			"MU_KEYS_STATES and MU_KEYS_OPTIMIZER",
 			call, *contents);
-	if (keys->topology->index == 0 && (!path || !*path))
+	if (keys->members->index == 0 && (!path || !*path))
 		st = mu_trace_start(MU_ERR_ARGUMENT, __FILE__, __LINE__,
 				    "%s on worker 0: no name of a file", call);
 	MU_TRY(mu_keys_agree_first(keys, st, call));
@@ -367,7 +367,7 @@ enum mu_status mu_keys_save(struct mu_keys *keys, const char *path, unsigned con
 
 	MU_TRY(begin(keys, path, &contents, "mu_keys_save"));
 	f.contents = contents;
-	if (keys->topology->index == 0)
+	if (keys->members->index == 0)
 		st = save(&f);
 	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_save"));
 out:
@@ -385,7 +385,7 @@ enum mu_status mu_keys_load(struct mu_keys *keys, const char *path, unsigned con
 	MU_TRY(begin(keys, path, &contents, "mu_keys_load"));
 	rule = keys->rule;
 	f.contents = contents;
-	if (keys->topology->index == 0)
+	if (keys->members->index == 0)
 		st = check(&f, &file, &rule);
 	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_load"));
 	if (contents & MU_KEYS_OPTIMIZER) {
@@ -393,7 +393,7 @@ enum mu_status mu_keys_load(struct mu_keys *keys, const char *path, unsigned con
 		MU_TRY(keys->ops->rule(keys, &rule));
 		keys->rule = rule;
 	}
-	if (keys->topology->index == 0)
+	if (keys->members->index == 0)
 		st = put_all(&f, file);
 	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_load"));
 out:

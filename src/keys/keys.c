@@ -20,7 +20,7 @@ static enum mu_status read_bound(struct mu_keys *keys, size_t *bound)
 	unsigned long long value;
 
 	*bound = BOUND_DEFAULT;
-	if (keys->topology->index == 0 && text && *text) {
+	if (keys->members->index == 0 && text && *text) {
 		value = strtoull(text, &end, 10);
 		if (*end || *text == '-' || value == 0)
 			mu_log_warn("MXNET_KVSTORE_BIGARRAY_BOUND=%s is not a number above 0: %zu "
@@ -58,16 +58,16 @@ out:
 static enum mu_status build(struct mu_keys *keys, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = keys->topology;
+	const struct mu_members *m = keys->members;
 	const struct mu_keys_kind *kind = &keys->kind;
 
 	keys->push_clock = kind->one_worker ? MU_CLOCK_UPDATE : MU_CLOCK_PUSH;
 	/* Without servers every worker owns keys. */
-	keys->owner_ranks = kind->has_servers ? t->server_ranks : t->worker_ranks;
-	keys->n_owners = kind->has_servers ? t->num_servers : t->num_workers;
-	if (t->role == MU_ROLE_SERVER || !(kind->has_servers || kind->one_worker))
+	keys->owner_ranks = kind->has_servers ? m->server_ranks : m->worker_ranks;
+	keys->n_owners = kind->has_servers ? m->num_servers : m->num_workers;
+	if (m->role == MU_ROLE_SERVER || !(kind->has_servers || kind->one_worker))
 		MU_TRY(mu_keys_server_open(keys, config));
-	if (t->role == MU_ROLE_WORKER)
+	if (m->role == MU_ROLE_WORKER)
 		MU_TRY(open_worker(keys, config));
 out:
 	return st;
@@ -81,15 +81,15 @@ enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *co
 
 	*out = NULL;
 	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
-	keys->topology = config->topology;
+	keys->members = config->members;
 	keys->comm = MPI_COMM_NULL;
-	MU_TRY(mu_store_comm(keys->topology, true, &keys->comm));
+	MU_TRY(mu_store_comm(keys->members, true, &keys->comm));
 	MU_TRY(mu_agree(mu_keys_config_check(config, &keys->kind), keys->comm));
 	MU_TRY(mu_keys_config_agree(keys, config));
-	MU_TRY(mu_traffic_open(&keys->traffic, keys->topology, keys->comm, config->verbose));
+	MU_TRY(mu_traffic_open(&keys->traffic, keys->members, keys->comm, config->verbose));
 	MU_TRY(mu_agree(build(keys, config), keys->comm));
 	if (mu_traffic_connections(&keys->traffic))
-		mu_log_info("role: %s", mu_topology_who(keys->topology, mine, sizeof mine));
+		mu_log_info("role: %s", mu_members_who(keys->members, mine, sizeof mine));
 	*out = keys;
 	keys = NULL;
 out:
@@ -101,7 +101,7 @@ enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *typ
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys_config config = {.type = type};
-	struct mu_topology *t = NULL;
+	struct mu_members *m = NULL;
 	struct mu_keys_kind kind;
 	bool opened = false;
 
@@ -109,30 +109,30 @@ enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *typ
 	MU_TRY(mu_agree(mu_keys_kind_find(type, &kind), comm));
 	if (!kind.has_servers && num_servers == MU_SERVERS_DEFAULT)
 		num_servers = 0;
-	MU_TRY(MU_ALLOC(t, 1, "topology of a store of keys"));
-	MU_TRY(mu_topology_init(t, comm, num_servers, MU_PLACEMENT_SPREAD));
+	MU_TRY(MU_ALLOC(m, 1, "members of a store of keys"));
+	MU_TRY(mu_members_init(m, comm, num_servers, MU_PLACEMENT_SPREAD));
 	opened = true;
-	config.topology = t;
+	config.members = m;
 	MU_TRY(mu_keys_new(out, &config));
-	(*out)->own_topology = t;
-	t = NULL;
+	(*out)->own_members = m;
+	m = NULL;
 out:
-	if (t && opened)
-		mu_topology_release(t);
-	mu_free(t);
+	if (m && opened)
+		mu_members_release(m);
+	mu_free(m);
 	return st;
 }
 
-/* With an error on its way, that error ends the job. */
+/* With an error on its way, that error ends the job; where members are dropped, nobody listens. */
 static void warn_unfinished(struct mu_keys *keys)
 {
 	char who[128];
 
-	if (!keys->ops->leave || *mu_trace_message())
+	if (!keys->ops->leave || *mu_trace_message() || mu_memory_is_kept())
 		return;
 	mu_log_warn("%s calls mu_keys_free of a %s store without mu_keys_finish: the store fails "
 		    "on all ranks",
-		    mu_topology_who(keys->topology, who, sizeof who), keys->kind.name);
+		    mu_members_who(keys->members, who, sizeof who), keys->kind.name);
 	keys->ops->leave(keys);
 }
 
@@ -152,11 +152,10 @@ void mu_keys_free(struct mu_keys *keys)
 	mu_pool_release(&keys->pool);
 	mu_free(keys->call.transfers);
 	mu_free(keys->call.scratch);
-	if (keys->comm != MPI_COMM_NULL)
-		MPI_Comm_free(&keys->comm);
-	if (keys->own_topology)
-		mu_topology_release(keys->own_topology);
-	mu_free(keys->own_topology);
+	mu_comm_close(&keys->comm);
+	if (keys->own_members)
+		mu_members_release(keys->own_members);
+	mu_free(keys->own_members);
 	mu_free(keys);
 }
 
@@ -315,7 +314,7 @@ enum mu_status mu_keys_init(struct mu_keys *keys, size_t n, const struct mu_kv_i
 	first = keys->table.n_parts;
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(mu_key_add(&keys->table, &items[i]));
-	if (keys->topology->index == 0)
+	if (keys->members->index == 0)
 		st = make_first(keys, first, n, items);
 	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_init"));
 out:
@@ -364,22 +363,22 @@ out:
 
 bool mu_keys_is_server(const struct mu_keys *keys)
 {
-	return keys->topology->role == MU_ROLE_SERVER;
+	return keys->members->role == MU_ROLE_SERVER;
 }
 
 int mu_keys_rank(const struct mu_keys *keys)
 {
-	return keys->topology->index;
+	return keys->members->index;
 }
 
 int mu_keys_num_workers(const struct mu_keys *keys)
 {
-	return keys->topology->num_workers;
+	return keys->members->num_workers;
 }
 
 int mu_keys_num_servers(const struct mu_keys *keys)
 {
-	return keys->topology->num_servers;
+	return keys->members->num_servers;
 }
 
 const char *mu_keys_type(const struct mu_keys *keys)

@@ -84,7 +84,7 @@ enum mu_status mu_keys_config_check(const struct mu_keys_config *config, struct 
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_keys_kind_find(config->type, kind));
-	MU_TRY(mu_store_check_ranks(config->type, find(config->type)->facts, config->topology));
+	MU_TRY(mu_store_check_ranks(config->type, find(config->type)->facts, config->members));
 out:
 	return st;
 }
@@ -113,5 +113,5 @@ enum mu_status mu_keys_config_agree(const struct mu_keys *keys, const struct mu_
 	const struct mu_store_settings all = {
 		.call = "mu_keys_new", .n = 2, .name = name, .describe = describe};
 
-	return mu_store_settings_agree(&all, config, keys->topology, keys->comm);
+	return mu_store_settings_agree(&all, config, keys->members, keys->comm);
 }

@@ -113,7 +113,7 @@ enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *re
 	struct mu_waiter waiter;
 	int done = 0;
 
-	mu_waiter_init(&waiter, keys->topology);
+	mu_waiter_init(&waiter, keys->members);
 	for (;;) {
 		MU_MPI(MPI_Testall(mu_count(n), requests, &done, ignore));
 		if (done)
@@ -127,11 +127,11 @@ out:
 enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_meeting meeting = {.comm = keys->topology->peers, .what = what};
+	const struct mu_meeting meeting = {.comm = keys->members->peers, .what = what};
 	struct mu_waiter waiter;
 	int done = 0;
 
-	mu_waiter_init(&waiter, keys->topology);
+	mu_waiter_init(&waiter, keys->members);
 	mu_meeting_enter(&meeting, &waiter);
 	for (;;) {
 		MU_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
@@ -150,7 +150,7 @@ enum mu_status mu_keys_link_serve(struct mu_keys *keys)
 	enum mu_status st = MU_OK;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, keys->topology);
+	mu_waiter_init(&waiter, keys->members);
 	while (!mu_keys_server_is_done(keys->server))
 		MU_TRY(idle(keys, &waiter, mu_keys_late_workers, keys->server));
 	MU_TRY(mu_keys_server_end(keys->server));
@@ -229,7 +229,7 @@ static enum mu_status pass_on(struct mu_keys *keys, struct mu_keys_link *l)
 	memcpy(head + 1, w->failure, sizeof w->failure);
 	MU_TRY(mu_keys_link_send(keys, head, sizeof *head + sizeof w->failure, l->rank,
 				 KEYS_TAG_HEAD));
-	mu_wake(keys->topology, l->rank);
+	mu_wake(keys->members, l->rank);
 out:
 	return st;
 }
@@ -261,7 +261,7 @@ enum mu_status mu_keys_link_wait_heads(struct mu_keys *keys, int n, const char *
 	const struct waiting waiting = {.keys = keys, .what = what};
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, keys->topology);
+	mu_waiter_init(&waiter, keys->members);
 	while (n > 0) {
 		int found = 0;
 

@@ -98,7 +98,7 @@ static enum mu_status update(struct mu_keys *keys, struct mu_owned *p, const str
 out:
 	if (st != MU_OK)
 		mu_trace_prefix("update of key %s on rank %d: ",
-				mu_key_text(key->number, key->name).text, keys->topology->rank);
+				mu_key_text(key->number, key->name).text, keys->members->rank);
 	mu_pool_give(&keys->pool, expanded);
 	return st;
 }

@@ -104,7 +104,7 @@ static enum mu_status complete(struct mu_keys_request *r)
 	struct mu_keys *keys = r->keys;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, keys->topology);
+	mu_waiter_init(&waiter, keys->members);
 	mu_parts_move_pushes(keys);
 	while (r->n_open > 0) {
 		const struct place holder = find_holder(keys, r);
@@ -123,7 +123,7 @@ static enum mu_status complete(struct mu_keys_request *r)
 			mu_waiter_nest(&waiter, false);
 			MU_TRY(st);
 			if (keys->requests.n_parts_done != before)
-				mu_waiter_init(&waiter, keys->topology);
+				mu_waiter_init(&waiter, keys->members);
 			else
 				MU_TRY(mu_keys_link_nap(keys, &waiter,
 							&keys->table.keys[holder.part->key]));
@@ -242,7 +242,7 @@ void mu_keys_requests_abandon(struct mu_keys *keys)
 	if (n > 0 && !*mu_trace_message())
 		mu_log_warn("%s calls mu_keys_free, and %zu requests have had no "
 			    "mu_keys_request_end",
-			    mu_topology_who(keys->topology, who, sizeof who), n);
+			    mu_members_who(keys->members, who, sizeof who), n);
 }
 
 enum mu_status mu_keys_request_begin(struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
@@ -272,7 +272,7 @@ enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call)
 	struct call_name {
 		char text[32];
 	} mine = {""}, *all = NULL;
-	const int n = keys ? keys->topology->num_workers : 0;
+	const int n = keys ? keys->members->num_workers : 0;
 
 	MU_TRY(mu_keys_check_alone(keys, call));
 	snprintf(mine.text, sizeof mine.text, "%s", call);
@@ -283,7 +283,7 @@ enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call)
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"worker %d (rank %d) calls %s, and worker 0 %s: all workers make "
 				"the collective calls in one order",
-				w, keys->topology->worker_ranks[w], all[w].text, all[0].text);
+				w, keys->members->worker_ranks[w], all[w].text, all[0].text);
 	}
 out:
 	mu_free(all);

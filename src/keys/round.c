@@ -13,7 +13,7 @@
 enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new *list, size_t n)
 {
 	enum mu_status st = MU_OK;
-	const int me = s->keys->topology->index;
+	const int me = s->keys->members->index;
 
 	for (size_t i = 0; i < n; i++) {
 		struct mu_keys_run *run = NULL;
@@ -34,7 +34,7 @@ enum mu_status mu_keys_runs_make(struct mu_keys_server *s, const struct keys_new
 		MU_TRY(mu_owner_add(&s->owner, &run->owned));
 		if (mu_traffic_connections(&s->keys->traffic))
 			mu_log_info("placement: %s %d has elements %zu to %zu of key %s, %s",
-				    mu_role_name(s->keys->topology->role), me, run->owned.from,
+				    mu_role_name(s->keys->members->role), me, run->owned.from,
 				    run->owned.from + run->owned.n - 1,
 				    mu_key_text(run->owned.key, run->owned.name).text,
 				    mu_dtype_name(run->owned.dtype));
@@ -110,8 +110,8 @@ static enum mu_status update(struct mu_keys_server *s, struct mu_keys_run *run, 
 		char text[KEYS_TEXT_BYTES];
 
 		snprintf(text, sizeof text, "update of key %s on server %d (rank %d): %s",
-			 mu_key_text(run->owned.key, run->owned.name).text,
-			 s->keys->topology->index, s->keys->topology->rank, mu_trace_message());
+			 mu_key_text(run->owned.key, run->owned.name).text, s->keys->members->index,
+			 s->keys->members->rank, mu_trace_message());
 		MU_TRY(mu_keys_fail(s, result, text));
 	}
 out:

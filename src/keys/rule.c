@@ -28,19 +28,18 @@ static struct rule_text rule_text(const struct mu_rule_order *order)
 static enum mu_status check_same(struct mu_keys *keys, const struct mu_rule_order *mine)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = keys->topology;
+	const struct mu_members *m = keys->members;
 	struct mu_rule_order *all = NULL;
 
-	MU_TRY(MU_ALLOC(all, (size_t)t->num_workers, "rules of all workers"));
+	MU_TRY(MU_ALLOC(all, (size_t)m->num_workers, "rules of all workers"));
 	MU_TRY(keys->ops->gather(keys, mine, all, sizeof *mine));
-	for (int w = 0; w < t->num_workers; w++) {
+	for (int w = 0; w < m->num_workers; w++) {
 		if (all[w].kind == MU_RULE_BAD)
-			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d): %s", w, t->worker_ranks[w],
+			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d): %s", w, m->worker_ranks[w],
 				all[w].name);
 		if (all[w].kind != all[0].kind || strcmp(all[w].name, all[0].name) != 0)
-			MU_FAIL(MU_ERR_ARGUMENT,
-				"worker %d (rank %d) sets %s, worker 0 %s", w,
-				t->worker_ranks[w], rule_text(&all[w]).text,
+			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d) sets %s, worker 0 %s", w,
+				m->worker_ranks[w], rule_text(&all[w]).text,
 				rule_text(&all[0]).text);
 	}
 out:
@@ -246,7 +245,7 @@ enum mu_status mu_keys_set_multipliers(struct mu_keys *keys, size_t n,
 	MU_TRY(mu_keys_check_all(keys, "mu_keys_set_multipliers"));
 	/* Owners obey the rule in force again when they have all earlier pushes. */
 	MU_TRY(keys->ops->rule(keys, &keys->rule));
-	if (keys->topology->index == 0)
+	if (keys->members->index == 0)
 		st = put_multipliers(keys, n, list);
 	MU_TRY(mu_keys_agree_first(keys, st, "mu_keys_set_multipliers"));
 out:
@@ -360,7 +359,7 @@ static enum mu_status visit_states(struct mu_keys *keys, const char *call, const
 	/* The rule in force, told again, is obeyed when all earlier pushes are in: no more is
 	 * meant. */
 	MU_TRY(keys->ops->rule(keys, &keys->rule));
-	if (keys->topology->index == 0)
+	if (keys->members->index == 0)
 		st = visit_all(keys, v);
 	MU_TRY(mu_keys_agree_first(keys, st, call));
 out:

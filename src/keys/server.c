@@ -21,7 +21,7 @@ static enum mu_status open_conn(struct mu_keys_server *s, size_t w)
 	struct mu_keys_conn *c = &s->conns[w];
 
 	c->worker = w;
-	c->rank = s->keys->topology->worker_ranks[w];
+	c->rank = s->keys->members->worker_ranks[w];
 	MU_TRY(MU_ALLOC(c->head, KEYS_HEAD_BYTES, "head of a call"));
 	MU_TRY(MU_ALLOC(c->answer, KEYS_HEAD_BYTES, "head of an answer"));
 	MU_TRY(MU_ALLOC(c->items, KEYS_MAX_ITEMS, "items of a call"));
@@ -39,7 +39,7 @@ enum mu_status mu_keys_server_open(struct mu_keys *keys, const struct mu_keys_co
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys_server *s = NULL;
-	size_t n = (size_t)keys->topology->num_workers;
+	size_t n = (size_t)keys->members->num_workers;
 
 	MU_TRY(MU_ALLOC(s, 1, "owner's end of the store of keys"));
 	keys->server = s;
@@ -62,7 +62,7 @@ out:
 /* Without mu_keys_finish messages may still arrive: not into memory that is freed. */
 static void cancel(MPI_Request *requests, size_t n)
 {
-	for (size_t i = 0; requests && i < n; i++) {
+	for (size_t i = 0; requests && i < n && !mu_memory_is_kept(); i++) {
 		if (requests[i] == MPI_REQUEST_NULL || mu_request_is_complete(requests[i]))
 			continue;
 		MPI_Cancel(&requests[i]);
@@ -118,7 +118,7 @@ bool mu_keys_server_is_done(const struct mu_keys_server *s)
 
 enum mu_status mu_keys_server_end(struct mu_keys_server *s)
 {
-	return mu_wait_woken(s->keys->topology, mu_count(s->n_workers), s->answers,
+	return mu_wait_woken(s->keys->members, mu_count(s->n_workers), s->answers,
 			     "the workers to take answers");
 }
 
@@ -447,7 +447,7 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 {
 	const struct mu_keys_server *s = context;
 
-	a->direct = s->keys->topology->role == MU_ROLE_SERVER;
+	a->direct = s->keys->members->role == MU_ROLE_SERVER;
 	for (size_t i = 0; i < s->n_runs; i++) {
 		const struct mu_keys_run *run = s->runs[i];
 
@@ -455,7 +455,7 @@ void mu_keys_late_workers(const void *context, struct mu_awaited *a)
 			continue;
 		for (size_t w = 0; w < s->n_workers; w++) {
 			if (run->queues[w].pushed > run->owned.rounds ||
-			    s->conns[w].rank == s->keys->topology->rank)
+			    s->conns[w].rank == s->keys->members->rank)
 				continue;
 			if (a->n == 0)
 				snprintf(a->what, sizeof a->what, "pushes of key %.100s",
@@ -475,9 +475,9 @@ enum mu_status mu_keys_serve(struct mu_keys *keys)
 	if (!keys)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"mu_keys_serve: the store is NULL: mu_keys_open makes one");
-	if (keys->topology->role != MU_ROLE_SERVER)
+	if (keys->members->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_serve is for servers");
-	mu_waiter_init(&waiter, keys->topology);
+	mu_waiter_init(&waiter, keys->members);
 	while (!mu_keys_server_is_done(s)) {
 		MU_TRY(mu_keys_servers_poll(&n));
 		if (n > 0) {

@@ -106,7 +106,7 @@ struct mu_keys_kind {
 
 /* MU_ERR_USAGE with the list: an unknown type, or one on GPUs. */
 enum mu_status mu_keys_kind_find(const char *type, struct mu_keys_kind *kind);
-/* Do the settings fit the topology, and which kind do they ask for? Not collective. */
+/* Do the settings fit the members, and which kind do they ask for? Not collective. */
 enum mu_status mu_keys_config_check(const struct mu_keys_config *config, struct mu_keys_kind *kind);
 /* Are they the same on all ranks? Collective over keys->comm. */
 enum mu_status mu_keys_config_agree(const struct mu_keys *keys,
@@ -130,9 +130,9 @@ struct mu_keys_requests {
 
 struct mu_keys {
 	struct mu_keys_kind kind;
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	MPI_Comm comm; /* the store's own */
-	struct mu_topology *own_topology; /* NULL: the caller's */
+	struct mu_members *own_members; /* NULL: the caller's */
 	struct mu_traffic traffic;
 	enum mu_clock push_clock;      /* what a push counts as */
 	const struct mu_keys_ops *ops; /* NULL on servers */

@@ -130,7 +130,7 @@ static enum mu_status send_call(struct mu_keys *keys, size_t owner, size_t n,
 			MU_TRY(mu_keys_link_send(keys, x[i].data, x[i].nbytes, l->rank, tag));
 		tag++;
 	}
-	mu_wake(keys->topology, l->rank);
+	mu_wake(keys->members, l->rank);
 	if (mu_traffic_messages(&keys->traffic))
 		mu_keys_traffic_call(keys, owner, n, x, MU_TRAFFIC_OUT, -1);
 out:
@@ -309,7 +309,7 @@ static enum mu_status tell_all(struct mu_keys *keys, enum keys_op op, const void
 					 KEYS_TAG_HEAD));
 		if (!fits)
 			MU_TRY(mu_keys_link_send(keys, body, nbytes, l->rank, KEYS_TAG_BODY));
-		mu_wake(keys->topology, l->rank);
+		mu_wake(keys->members, l->rank);
 		if (mu_traffic_messages(&keys->traffic))
 			mu_keys_traffic_order(keys, MU_TRAFFIC_OUT, l->rank, op,
 					      sizeof *head + nbytes);
@@ -396,17 +396,19 @@ static void leave(struct mu_keys *keys)
 		struct keys_head *head = (struct keys_head *)(void *)w->links[o].head;
 		char *text = (char *)(head + 1);
 
-		if (w->links[o].rank == keys->topology->rank)
+		if (w->links[o].rank == keys->members->rank)
 			continue;
 		*head = (struct keys_head){.op = KEYS_LEAVE,
 					   .status = MU_ERR_ARGUMENT,
 					   .body_bytes = KEYS_TEXT_BYTES};
-		snprintf(text, KEYS_TEXT_BYTES, "%s has freed the store of keys without "
-			 "mu_keys_finish", mu_topology_who(keys->topology, who, sizeof who));
+		snprintf(text, KEYS_TEXT_BYTES,
+			 "%s has freed the store of keys without "
+			 "mu_keys_finish",
+			 mu_members_who(keys->members, who, sizeof who));
 		if (mu_keys_link_send(keys, head, sizeof *head + KEYS_TEXT_BYTES, w->links[o].rank,
 				      KEYS_TAG_HEAD) != MU_OK)
 			break;
-		mu_wake(keys->topology, w->links[o].rank);
+		mu_wake(keys->members, w->links[o].rank);
 	}
 	while (!done && mu_now() < end &&
 	       MPI_Testall(mu_count(w->n_sends), w->sends, &done, ignore) == MPI_SUCCESS)
@@ -422,7 +424,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
-			      keys->topology->peers, &request));
+			      keys->members->peers, &request));
 	MU_TRY(mu_keys_link_meet(keys, &request, "the other workers"));
 out:
 	return st;
@@ -439,7 +441,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 		place = memcpy(copy, data, nbytes);
 	else
 		mu_trace_clear(); /* the others are in the call */
-	MU_MPI(MPI_Ibcast(place, mu_count(nbytes), MPI_BYTE, 0, keys->topology->peers, &request));
+	MU_MPI(MPI_Ibcast(place, mu_count(nbytes), MPI_BYTE, 0, keys->members->peers, &request));
 	MU_TRY(mu_keys_link_meet(keys, &request, "worker 0"));
 	if (copy)
 		memcpy(data, copy, nbytes);

@@ -146,7 +146,7 @@ static enum mu_status claim(struct mu_kv *kv, size_t bucket)
 			"gradients of key %zu are written in step %llu on rank %d before key %zu, "
 			"which has the same memory, is pushed: the order must be that of the lives",
 			kv->model.plan.buckets[bucket].first_key,
-			(unsigned long long)kv->step.begun, kv->topology->rank,
+			(unsigned long long)kv->step.begun, kv->members->rank,
 			kv->model.plan.buckets[before].first_key);
 	if (before != MU_KV_NO_BUCKET)
 		MU_TRY(kv->ops->taken(kv, before));
@@ -167,7 +167,7 @@ enum mu_status mu_kv_gradients_begin(struct mu_kv *kv, size_t key)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"gradients of key %zu of %zu on rank %d outside a step: mu_kv_step_begin "
 			"comes first",
-			key, kv->model.n_slices, kv->topology->rank);
+			key, kv->model.n_slices, kv->members->rank);
 	bucket = kv->model.plan.bucket_of[key];
 	if (kv->step.claimed[bucket] == kv->step.begun)
 		goto out;

@@ -339,7 +339,7 @@ struct mu_kv {
 	struct mu_kv_kind kind;
 	const struct mu_kv_ops *ops; /* kind.ops, or local SGD's */
 	enum mu_clock push_clock;    /* what the time of a push counts as */
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	MPI_Comm comm; /* the store's own */
 	struct mu_share share;
 	struct mu_traffic traffic;

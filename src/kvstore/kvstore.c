@@ -16,7 +16,7 @@ static void warn_of_bound(const struct mu_kv *kv)
 {
 	const char *bound = getenv("MXNET_KVSTORE_BIGARRAY_BOUND");
 
-	if (kv->topology->rank == 0 && bound && *bound)
+	if (kv->members->rank == 0 && bound && *bound)
 		mu_log_info("MXNET_KVSTORE_BIGARRAY_BOUND=%s has no effect on a model: every "
 			    "bucket of keys is cut evenly over all servers, whatever its size",
 			    bound);
@@ -24,17 +24,17 @@ static void warn_of_bound(const struct mu_kv *kv)
 
 static void find_servers(struct mu_kv *kv)
 {
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 
-	kv->ends.n_servers = kv->kind.hosted ? t->num_workers : t->num_servers;
-	kv->ends.server_ranks = kv->kind.hosted ? t->worker_ranks : t->server_ranks;
+	kv->ends.n_servers = kv->kind.hosted ? m->num_workers : m->num_servers;
+	kv->ends.server_ranks = kv->kind.hosted ? m->worker_ranks : m->server_ranks;
 }
 
 enum mu_status mu_kv_outline(struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
 
-	kv->topology = config->topology;
+	kv->members = config->members;
 	kv->kind = mu_kv_kind_of(config);
 	kv->ops = kv->kind.ops;
 	find_servers(kv);
@@ -73,7 +73,7 @@ static enum mu_status build(struct mu_kv *kv, const struct mu_kv_config *config)
 		config->local_sgd.period <= 1 && !kv->pull_coder.codec &&
 		mu_optim_replaces(&config->optim, kv->model.slices, kv->model.n_slices);
 	MU_TRY(mu_kv_arrays_open(kv, config->node_reduce));
-	if (kv->topology->role == MU_ROLE_WORKER) {
+	if (kv->members->role == MU_ROLE_WORKER) {
 		MU_TRY(MU_ALLOC(kv->step.ready, kv->model.n_slices, "keys pushed"));
 		MU_TRY(MU_ALLOC(kv->step.keys_left, kv->model.plan.n_buckets, "keys to push"));
 		MU_TRY(MU_ALLOC(kv->step.versions, kv->model.n_slices, "versions of keys"));
@@ -97,9 +97,9 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 
 	*out = NULL;
 	MU_TRY(MU_ALLOC(kv, 1, "store"));
-	kv->topology = config->topology;
+	kv->members = config->members;
 	kv->comm = MPI_COMM_NULL;
-	MU_TRY(mu_store_comm(kv->topology, false, &kv->comm));
+	MU_TRY(mu_store_comm(kv->members, false, &kv->comm));
 	MU_TRY(mu_agree(mu_kv_config_check(config), kv->comm));
 	MU_TRY(mu_kv_outline(kv, config));
 	kv->push_clock = MU_CLOCK_PUSH;
@@ -119,7 +119,7 @@ enum mu_status mu_kv_new(struct mu_kv **out, const struct mu_kv_config *config)
 							     : NULL;
 	MU_TRY(mu_kv_model_share(kv, config));
 	MU_TRY(mu_kv_config_agree(kv, config));
-	MU_TRY(mu_traffic_open(&kv->traffic, kv->topology, kv->comm, config->verbose));
+	MU_TRY(mu_traffic_open(&kv->traffic, kv->members, kv->comm, config->verbose));
 	MU_TRY(mu_agree(build(kv, config), kv->comm));
 	mu_kv_log_connections(kv);
 	*out = kv;
@@ -152,8 +152,7 @@ void mu_kv_free(struct mu_kv *kv)
 	mu_kv_plan_release(&kv->model.plan);
 	mu_free(kv->model.slices);
 	mu_free(kv->model.names);
-	if (kv->comm != MPI_COMM_NULL)
-		MPI_Comm_free(&kv->comm);
+	mu_comm_close(&kv->comm);
 	mu_free(kv);
 }
 
@@ -188,7 +187,7 @@ enum mu_status mu_kv_check_worker(const struct mu_kv *kv, const char *what)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->topology->role != MU_ROLE_WORKER)
+	if (kv->members->role != MU_ROLE_WORKER)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s is for workers: a server calls mu_kv_serve", what);
 out:
 	return st;
@@ -199,7 +198,7 @@ enum mu_status mu_kv_weights_init(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_weights_init"));
-	MU_SAME(kv->topology->peers, kv->model.plan.n);
+	MU_SAME(kv->members->peers, kv->model.plan.n);
 	if (kv->ops->init)
 		MU_TRY(kv->ops->init(kv));
 	change(kv, 0, kv->model.n_slices);
@@ -235,7 +234,7 @@ enum mu_status mu_kv_step_begin(struct mu_kv *kv, size_t count)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"mu_kv_step_begin on rank %d before mu_kv_weights_init: the store has no "
 			"weights",
-			kv->topology->rank);
+			kv->members->rank);
 	if (kv->step.open)
 		MU_TRY(mu_kv_step_end(kv));
 	mu_clock_start(kv->push_clock);
@@ -284,19 +283,18 @@ enum mu_status mu_kv_push_ready(struct mu_kv *kv, size_t key)
 		MU_TRY(mu_kv_check_worker(kv, "mu_kv_push_ready"));
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"push of key %zu on rank %d outside a step: mu_kv_step_begin comes first",
-			key, kv->topology->rank);
+			key, kv->members->rank);
 	}
 	if (key >= kv->model.n_slices)
 		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu on rank %d, and there are %zu keys", key,
-			kv->topology->rank, kv->model.n_slices);
+			kv->members->rank, kv->model.n_slices);
 	if (kv->step.ready[key])
 		MU_FAIL(MU_ERR_ARGUMENT, "key %zu (%s) is pushed twice in step %llu on rank %d",
 			key, kv->model.slices[key].name, (unsigned long long)kv->step.begun,
-			kv->topology->rank);
+			kv->members->rank);
 	if (kv->model.places && kv->step.claimed[kv->model.plan.bucket_of[key]] != kv->step.begun)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"push of key %zu on rank %d without mu_kv_gradients_begin", key,
-			kv->topology->rank);
+		MU_FAIL(MU_ERR_ARGUMENT, "push of key %zu on rank %d without mu_kv_gradients_begin",
+			key, kv->members->rank);
 	mu_clock_start(kv->push_clock);
 	st = push_ready(kv, key);
 	mu_clock_stop(kv->push_clock);
@@ -316,7 +314,7 @@ static enum mu_status pull_bucket(struct mu_kv *kv, size_t bucket)
 			"%s is pulled in step %llu on rank %d before all of its keys are pushed: "
 			"%zu of keys %zu to %zu are missing",
 			kv->model.plan.buckets[bucket].what, (unsigned long long)kv->step.begun,
-			kv->topology->rank, kv->step.keys_left[bucket],
+			kv->members->rank, kv->step.keys_left[bucket],
 			kv->model.plan.buckets[bucket].first_key,
 			kv->model.plan.buckets[bucket].first_key +
 				kv->model.plan.buckets[bucket].n_keys - 1);
@@ -340,7 +338,7 @@ enum mu_status mu_kv_pull_end(struct mu_kv *kv, size_t key)
 
 	if (key >= kv->model.n_slices)
 		MU_FAIL(MU_ERR_ARGUMENT, "pull of key %zu on rank %d, and there are %zu keys", key,
-			kv->topology->rank, kv->model.n_slices);
+			kv->members->rank, kv->model.n_slices);
 	if (!kv->step.open)
 		goto out;
 	mu_clock_start(MU_CLOCK_PULL);
@@ -402,7 +400,7 @@ enum mu_status mu_kv_meet(struct mu_kv *kv)
 
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_meet"));
 	MU_TRY(mu_kv_step_end(kv));
-	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_barrier(kv->topology->peers));
+	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_barrier(kv->members->peers));
 out:
 	return st;
 }
@@ -437,7 +435,7 @@ enum mu_status mu_kv_serve(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->topology->role != MU_ROLE_SERVER)
+	if (kv->members->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_kv_serve is for servers");
 	MU_TRY(kv->ops->serve(kv));
 out:

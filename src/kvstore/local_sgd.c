@@ -114,7 +114,7 @@ static enum mu_status init_replica(struct mu_kv *kv)
 	enum mu_status st = MU_OK;
 	struct mu_kv_replica *r = kv->ends.replica;
 
-	if (kv->topology->index == 0)
+	if (kv->members->index == 0)
 		memcpy(kv->arrays.weights, r->weights,
 		       kv->model.plan.n * sizeof *kv->arrays.weights);
 	MU_TRY(r->store->init(kv));
@@ -129,7 +129,7 @@ static enum mu_status step_begin(struct mu_kv *kv)
 
 	kv->step.number--; /* the store below counts averages */
 	r->lr = kv->rates.factor * mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
-						  kv->topology->num_workers * kv->step.count);
+						  kv->members->num_workers * kv->step.count);
 	kv->rates.lr = r->lr;
 	r->count += kv->step.count;
 	return MU_OK;
@@ -216,7 +216,7 @@ double mu_kv_replica_lr(const struct mu_kv *kv)
 
 double mu_kv_replica_progress(const struct mu_kv *kv)
 {
-	return kv->rates.progress + kv->topology->num_workers * kv->ends.replica->count;
+	return kv->rates.progress + kv->members->num_workers * kv->ends.replica->count;
 }
 
 /* ---- checkpoints ---- */
@@ -286,7 +286,7 @@ enum mu_status mu_kv_replica_open(struct mu_kv *kv, struct mu_kv_config *config)
 	enum mu_status st = MU_OK;
 	const struct mu_kv_local_sgd *l = &config->local_sgd;
 
-	if (kv->topology->role == MU_ROLE_WORKER)
+	if (kv->members->role == MU_ROLE_WORKER)
 		MU_TRY(open_replica(kv, config));
 	MU_TRY(mu_optim_defaults(&config->optim, l->nesterov ? "nag" : "sgd"));
 	config->optim.mom = l->block_momentum;

@@ -14,8 +14,8 @@ static void log_connection(const struct mu_kv *kv, int s)
 
 	if (n > 1)
 		snprintf(messages, sizeof messages, "messages for all %zu workers of the node", n);
-	mu_topology_who(kv->topology, mine, sizeof mine);
-	mu_topology_name(kv->topology, kv->ends.server_ranks[s], other, sizeof other);
+	mu_members_who(kv->members, mine, sizeof mine);
+	mu_members_name(kv->members, kv->ends.server_ranks[s], other, sizeof other);
 	mu_log_info("connection: %s and %s: %s", mine, other,
 		    mu_kv_is_own(kv, s)            ? "calls within the rank"
 		    : kv->ends.worker->shm[s].pipe ? "memory that the node shares"
@@ -35,7 +35,7 @@ static void log_placement(const struct mu_kv_server *s)
 			any = s->kv->model.plan.parts[bucket->first_part + p].server == s->index;
 		buckets += any;
 	}
-	mu_topology_who(s->kv->topology, mine, sizeof mine);
+	mu_members_who(s->kv->members, mine, sizeof mine);
 	mu_log_info("placement: %s serves %zu of %zu bytes, %zu parts of %zu buckets", mine,
 		    s->held.n * sizeof(float), s->kv->model.plan.n * sizeof(float), s->held.n_parts,
 		    buckets);
@@ -47,7 +47,7 @@ void mu_kv_log_connections(const struct mu_kv *kv)
 
 	if (!mu_traffic_connections(&kv->traffic))
 		return;
-	mu_topology_who(kv->topology, mine, sizeof mine);
+	mu_members_who(kv->members, mine, sizeof mine);
 	mu_log_info("role: %s", mine);
 	for (int s = 0; kv->ends.worker && s < kv->ends.n_servers; s++)
 		log_connection(kv, s);
@@ -92,7 +92,7 @@ void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
 		     enum mu_traffic_direction direction)
 {
 	const int rank = direction == MU_TRAFFIC_OUT ? kv->ends.server_ranks[part->server]
-						     : kv->topology->worker_ranks[0];
+						     : kv->members->worker_ranks[0];
 
 	mu_traffic_write(&kv->traffic, direction, rank, part->n * sizeof(float), -1,
 			 "first weights of bucket %zu",
@@ -149,7 +149,7 @@ void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction
 void mu_kv_log_server_order(const struct mu_kv_server *s, size_t w)
 {
 	if (w != s->self)
-		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_IN, s->kv->topology->worker_ranks[w],
+		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_IN, s->kv->members->worker_ranks[w],
 				 sizeof(struct wire_order), -1, "order %s of step %llu",
 				 kind_name(s->from.peers[w].doing),
 				 (unsigned long long)s->from.peers[w].order.step);
@@ -158,7 +158,7 @@ void mu_kv_log_server_order(const struct mu_kv_server *s, size_t w)
 void mu_kv_log_server_answer(const struct mu_kv_server *s, size_t w)
 {
 	if (w != s->self)
-		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_OUT, s->kv->topology->worker_ranks[w],
+		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_OUT, s->kv->members->worker_ranks[w],
 				 sizeof(struct wire_answer), -1, "answer to step %llu",
 				 (unsigned long long)s->from.peers[w].step);
 }
@@ -178,7 +178,7 @@ void mu_kv_log_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 	for (size_t i = 0; i < plan->buckets[b].n_parts; i++)
 		if (plan->parts[plan->buckets[b].first_part + i].at == at)
 			mu_traffic_write(&s->kv->traffic, direction,
-					 s->kv->topology->worker_ranks[w],
+					 s->kv->members->worker_ranks[w],
 					 bytes_of(s->kv, coder, &s->held.parts[p], coded), -1,
 					 "%s bucket %zu, part %zu",
 					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", b, i);

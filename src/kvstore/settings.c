@@ -68,7 +68,7 @@ out:
 static enum mu_status check_nodes(const struct mu_kv_config *config, const struct mu_kv_type *is)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = config->topology;
+	const struct mu_topology *t = &config->members->topology;
 
 	if (is->on_gpus && t->num_nodes > 1)
 		MU_FAIL(MU_ERR_USAGE,
@@ -103,7 +103,7 @@ out:
 enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = config->topology;
+	const struct mu_members *m = config->members;
 	struct mu_kv_type is;
 
 	MU_TRY(mu_kv_type_check(config->type, &is));
@@ -114,7 +114,7 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 	MU_TRY(mu_store_check_ranks(config->type,
 				    (is.has_servers ? MU_STORE_HAS_SERVERS : 0) |
 					    (is.distributed ? 0 : MU_STORE_ONE_WORKER),
-				    t));
+				    m));
 	if (config->bounded && is.synchronous)
 		MU_FAIL(MU_ERR_USAGE,
 			"a bound of staleness with kv-store '%s', where all workers keep step: it "
@@ -126,13 +126,13 @@ enum mu_status mu_kv_config_check(const struct mu_kv_config *config)
 	MU_TRY(check_node_reduce(config, &is));
 	MU_TRY(check_lives(config, &is));
 	MU_TRY(mu_kv_local_sgd_check(config, &is));
-	if (!is.synchronous && t->num_servers > 1 && mu_optim_needs_norms(&config->optim))
+	if (!is.synchronous && m->num_servers > 1 && mu_optim_needs_norms(&config->optim))
 		MU_FAIL(MU_ERR_USAGE,
 			"optimizer %s needs norms over whole keys%s; with kv-store '%s' and %d "
 			"servers no server has them: use dist_sync, or one server",
 			config->optim.name,
 			config->optim.clip_global_norm > 0 ? " (clip_global_norm)" : "",
-			config->type, t->num_servers);
+			config->type, m->num_servers);
 out:
 	return st;
 }
@@ -246,5 +246,5 @@ enum mu_status mu_kv_config_agree(const struct mu_kv *kv, const struct mu_kv_con
 	const struct mu_store_settings all = {
 		.call = "mu_kv_new", .n = N_SETTINGS, .name = name, .describe = describe};
 
-	return mu_store_settings_agree(&all, config, kv->topology, kv->comm);
+	return mu_store_settings_agree(&all, config, kv->members, kv->comm);
 }

@@ -34,7 +34,7 @@ static struct summary summarise(const struct mu_kv *kv, const struct mu_kv_confi
 	struct summary s = {0};
 	uint64_t h = 14695981039346656037u;
 
-	if (kv->topology->role != MU_ROLE_WORKER)
+	if (kv->members->role != MU_ROLE_WORKER)
 		return s;
 	for (size_t k = 0; k < n_slices; k++) {
 		const struct mu_slice *slice = &slices[k];
@@ -63,22 +63,22 @@ static struct summary summarise(const struct mu_kv *kv, const struct mu_kv_confi
 static enum mu_status compare(const struct mu_kv *kv, const struct summary *mine)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const struct summary *first;
 	struct summary *all = NULL;
 
-	MU_TRY(MU_ALLOC(all, (size_t)t->size, "summaries of the model"));
+	MU_TRY(MU_ALLOC(all, (size_t)m->size, "summaries of the model"));
 	MU_TRY(mu_allgather(mine, all, sizeof *mine, kv->comm));
-	first = &all[t->worker_ranks[0]];
-	for (int w = 1; w < t->num_workers; w++) {
-		const struct summary *other = &all[t->worker_ranks[w]];
+	first = &all[m->worker_ranks[0]];
+	for (int w = 1; w < m->num_workers; w++) {
+		const struct summary *other = &all[m->worker_ranks[w]];
 
 		if (other->hash != first->hash)
 			MU_FAIL(MU_ERR_USAGE,
 				"worker %d (rank %d) has another model than worker 0 (rank %d): "
 				"%llu keys with %llu elements, there %llu keys with %llu; start "
 				"every rank with the same options",
-				w, t->worker_ranks[w], t->worker_ranks[0],
+				w, m->worker_ranks[w], m->worker_ranks[0],
 				(unsigned long long)other->n_slices, (unsigned long long)other->n,
 				(unsigned long long)first->n_slices, (unsigned long long)first->n);
 	}
@@ -136,13 +136,13 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *co
 	enum mu_status st = MU_OK;
 	const struct mu_slice *slices = config->slices;
 	const size_t n_slices = config->n_slices;
-	const int root = kv->topology->worker_ranks[0];
+	const int root = kv->members->worker_ranks[0];
 	struct summary mine = summarise(kv, config);
 	uint64_t sizes[2] = {n_slices, 0};
 	struct wire_slice *table = NULL;
 
 	MU_TRY(compare(kv, &mine));
-	if (kv->topology->rank == root) {
+	if (kv->members->rank == root) {
 		for (size_t k = 0; k < n_slices; k++)
 			sizes[1] += strlen(slices[k].name) + 1;
 	}
@@ -151,7 +151,7 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *co
 	MU_TRY(MU_ALLOC(table, sizes[0] + 1, "table of keys"));
 	MU_TRY(MU_ALLOC(kv->model.slices, sizes[0] + 1, "keys"));
 	MU_TRY(MU_ALLOC(kv->model.names, sizes[1] + 1, "names of keys"));
-	if (kv->topology->rank == root)
+	if (kv->members->rank == root)
 		pack(table, kv->model.names, slices, n_slices);
 	MU_TRY(mu_bcast(table, sizes[0] * sizeof *table, root, kv->comm));
 	MU_TRY(mu_bcast(kv->model.names, sizes[1], root, kv->comm));

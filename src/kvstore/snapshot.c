@@ -19,7 +19,7 @@ static size_t share_of(const struct mu_kv *kv, size_t k)
 {
 	const struct mu_slice *slice = &kv->model.slices[k];
 	double middle = (double)slice->at + (double)slice->n_padded / 2;
-	size_t n = (size_t)kv->topology->num_workers;
+	size_t n = (size_t)kv->members->num_workers;
 	size_t share = (size_t)(middle / (double)kv->model.plan.n * (double)n);
 
 	return share < n ? share : n - 1;
@@ -27,7 +27,7 @@ static size_t share_of(const struct mu_kv *kv, size_t k)
 
 void mu_kv_snapshot_share(const struct mu_kv *kv, bool load, size_t *first, size_t *end)
 {
-	const size_t mine = (size_t)kv->topology->index;
+	const size_t mine = (size_t)kv->members->index;
 
 	*first = 0;
 	*end = kv->model.n_slices;

@@ -209,10 +209,10 @@ static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 	struct wire_counts *counts = &s->from.peers[w].counts;
 
 	*counts = get_counts(s);
-	link.rank = s->kv->topology->worker_ranks[w];
+	link.rank = s->kv->members->worker_ranks[w];
 	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->held.n_parts));
 	MU_TRY(move_all(s, &order, &link, counts));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(link.n), link.requests,
+	MU_TRY(mu_wait_woken(s->kv->members, mu_count(link.n), link.requests,
 			     "states of the optimizer"));
 	if (load)
 		set_counts(s, counts);

@@ -55,22 +55,22 @@ static void put_data(const struct mu_engine *e)
 }
 
 /* "vm", or "4 hosts: a, b, c, d" */
-static void list_hosts(const struct mu_topology *t, char *text, size_t nbytes)
+static void list_hosts(const struct mu_members *m, char *text, size_t nbytes)
 {
 	size_t n = 0;
 
-	if (t->num_nodes > 1)
-		n = (size_t)snprintf(text, nbytes, "%d hosts: ", t->num_nodes);
-	for (int node = 0; node < t->num_nodes && n < nbytes; node++) {
+	if (m->topology.num_nodes > 1)
+		n = (size_t)snprintf(text, nbytes, "%d hosts: ", m->topology.num_nodes);
+	for (int node = 0; node < m->topology.num_nodes && n < nbytes; node++) {
 		if (node == HOSTS_SHOWN) {
 			snprintf(text + n, nbytes - n, ", ...");
 			return;
 		}
-		for (int r = 0; r < t->size; r++) {
-			if (t->node_of[r] != node)
+		for (int r = 0; r < m->size; r++) {
+			if (m->topology.node_of[r] != node)
 				continue;
 			n += (size_t)snprintf(text + n, nbytes - n, "%s%s", node ? ", " : "",
-					      t->hosts[r]);
+					      m->topology.hosts[r]);
 			break;
 		}
 	}
@@ -78,16 +78,16 @@ static void list_hosts(const struct mu_topology *t, char *text, size_t nbytes)
 
 static void put_ranks(const struct mu_engine *e)
 {
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 	char hosts[512] = "", servers[32] = "";
 
-	list_hosts(t, hosts, sizeof hosts);
-	if (t->num_servers > 0)
-		snprintf(servers, sizeof servers, ", %d server%s", t->num_servers,
-			 MU_S(t->num_servers));
-	put("ranks", "%d worker%s of %d thread%s%s, %s, on %s", t->num_workers,
-	    MU_S(t->num_workers), e->n_threads, MU_S(e->n_threads), servers,
-	    e->conf->kv_store, hosts);
+	list_hosts(m, hosts, sizeof hosts);
+	if (m->num_servers > 0)
+		snprintf(servers, sizeof servers, ", %d server%s", m->num_servers,
+			 MU_S(m->num_servers));
+	put("ranks", "%d worker%s of %d thread%s%s, %s, on %s", m->num_workers,
+	    MU_S(m->num_workers), e->n_threads, MU_S(e->n_threads), servers, e->conf->kv_store,
+	    hosts);
 }
 
 static void put_steps(const struct report_view *view)

@@ -76,18 +76,18 @@ out:
 }
 
 enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options *options,
-				  const struct mu_topology *t, bool again)
+				  const struct mu_members *m, bool again)
 {
 	enum mu_status st = MU_OK;
-	const bool server = t->role == MU_ROLE_SERVER, worker_0 = !server && t->index == 0;
+	const bool server = m->role == MU_ROLE_SERVER, worker_0 = !server && m->index == 0;
 	const bool plain = mu_report_is_plain(v);
 	char node[32] = "", who[32] = "";
 	struct mu_log_config stream = {.plain = plain, .colour = mu_comm_colours()}, file;
 
 	if (v->log_prefix == CONF_PREFIX_NODE)
-		snprintf(node, sizeof node, "%s[%d]", server ? "Server" : "Node", t->index);
+		snprintf(node, sizeof node, "%s[%d]", server ? "Server" : "Node", m->index);
 	if (!worker_0)
-		snprintf(who, sizeof who, "%s %d:", mu_role_name(t->role), t->index);
+		snprintf(who, sizeof who, "%s %d:", mu_role_name(m->role), m->index);
 	stream.level = v->quiet                   ? MU_LOG_RESULT
 		       : plain && v->verbose == 0 ? MU_LOG_INFO
 						  : MU_LOG_DETAIL;

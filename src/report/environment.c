@@ -67,23 +67,23 @@ void mu_report_environment(struct report_environment *e)
 
 void mu_report_environments(const struct mu_engine *e, const struct report_environment *of_rank)
 {
-	const struct mu_topology *t = e->topology;
-	const struct report_environment *mine = &of_rank[t->rank];
+	const struct mu_members *m = e->members;
+	const struct report_environment *mine = &of_rank[m->rank];
 	char who[128];
 	int n = 0, first = -1;
 
 	if (*mine->text)
 		mu_log_detail("environment: %s", mine->text);
-	for (int w = t->num_workers - 1; w > 0; w--)
-		if (of_rank[t->worker_ranks[w]].hash != mine->hash) {
+	for (int w = m->num_workers - 1; w > 0; w--)
+		if (of_rank[m->worker_ranks[w]].hash != mine->hash) {
 			n++;
-			first = t->worker_ranks[w];
+			first = m->worker_ranks[w];
 		}
 	if (n > 0)
 		mu_log_warn("%d of %d workers ha%s another environment than worker 0, and may "
 			    "compute other bits: %s has %s, worker 0 has %s",
-			    n, t->num_workers, n == 1 ? "s" : "ve",
-			    mu_topology_name(t, first, who, sizeof who),
+			    n, m->num_workers, n == 1 ? "s" : "ve",
+			    mu_members_name(m, first, who, sizeof who),
 			    *of_rank[first].text ? of_rank[first].text : "none of such variables",
 			    *mine->text ? mine->text : "none of such variables");
 }

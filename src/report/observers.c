@@ -18,7 +18,7 @@ struct report_observers {
 enum mu_status mu_report_open(struct report_observers **out, const struct report_view *view)
 {
 	enum mu_status st = MU_OK;
-	MPI_Comm world = view->engine->topology->world;
+	MPI_Comm world = view->engine->members->comm;
 
 	MU_TRY(mu_agree(MU_ALLOC(*out, 1, "observers"), world));
 	for (size_t i = 0; i < N_OBSERVERS; i++)

@@ -25,7 +25,7 @@ static enum mu_status open(struct report_observer *o)
 	struct plateau *p;
 
 	if (e->conf->schedule.kind != CONF_SCHEDULE_PLATEAU || e->conf->evaluate ||
-	    e->topology->role != MU_ROLE_WORKER)
+	    e->members->role != MU_ROLE_WORKER)
 		goto out;
 	MU_TRY(MU_ALLOC(p, 1, "plateau"));
 	o->state = p;

@@ -84,7 +84,7 @@ static enum mu_status open(struct report_observer *o)
 	struct engine_device *d;
 	struct profile *p;
 
-	if (!path || e->topology->role != MU_ROLE_WORKER)
+	if (!path || e->members->role != MU_ROLE_WORKER)
 		goto out;
 	MU_TRY(MU_ALLOC(p, 1, "profile"));
 	o->state = p;
@@ -355,7 +355,7 @@ out:
 /* "forward 1.21 to 1.35 s (worker 3)": the fastest and the slowest worker. */
 static void report_spread(const struct profile *p, const double *all)
 {
-	const int workers = p->engine->topology->num_workers;
+	const int workers = p->engine->members->num_workers;
 	char line[1024] = "";
 	size_t at = 0;
 
@@ -381,21 +381,21 @@ static enum mu_status end(struct report_observer *o)
 {
 	enum mu_status st = MU_OK;
 	struct profile *p = o->state;
-	const struct mu_topology *t = p->engine->topology;
-	const size_t workers = (size_t)t->num_workers;
+	const struct mu_members *m = p->engine->members;
+	const size_t workers = (size_t)m->num_workers;
 	struct row *rows = NULL;
 	double *all = NULL;
 	size_t n;
 
 	if (p->seconds == 0) {
-		if (t->index == 0)
+		if (m->index == 0)
 			mu_log_info("no profile: nothing was trained");
 		return MU_OK;
 	}
 	settle_phases(p);
 	MU_TRY(MU_ALLOC(all, workers * N_PHASES, "times of all workers"));
-	MU_TRY(mu_allgather(p->phases, all, sizeof p->phases, t->peers));
-	if (t->index != 0)
+	MU_TRY(mu_allgather(p->phases, all, sizeof p->phases, m->peers));
+	if (m->index != 0)
 		goto out;
 	if (workers > 1)
 		report_spread(p, all);

@@ -13,9 +13,9 @@ struct checkpoint_best;
 struct checkpoint_position;
 
 /* The part of a run that reports read, after set-up. On servers only the engine's configuration,
- * topology and store are set. */
+ * members and store are set. */
 struct report_view {
-	const struct mu_engine *engine; /* and its configuration, topology, inputs and store */
+	const struct mu_engine *engine; /* and its configuration, members, inputs and store */
 	const struct engine_metrics *metrics;   /* shown */
 	const struct mu_slice *slices;          /* keys, as the store updates them */
 	const struct checkpoint_position *from; /* what the run resumes from; {0}: nothing */
@@ -58,7 +58,7 @@ void mu_report_start_brief(const struct report_view *view);
  * a rollback, whose files are open. Worker 0 may fail ---- */
 
 enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options *options,
-				  const struct mu_topology *t, bool again);
+				  const struct mu_members *m, bool again);
 /* view.c: has the log on standard error the plain form? */
 bool mu_report_is_plain(const struct conf *v);
 

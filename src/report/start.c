@@ -24,8 +24,8 @@ struct card {
 /* The address of a node: its first rank's that has one. */
 static const char *node_address(const struct mu_engine *e, const struct card *cards, int node)
 {
-	for (int r = 0; r < e->topology->size; r++)
-		if (e->topology->node_of[r] == node && *cards[r].address)
+	for (int r = 0; r < e->members->size; r++)
+		if (e->members->topology.node_of[r] == node && *cards[r].address)
 			return cards[r].address;
 	return "";
 }
@@ -40,11 +40,11 @@ static void print_node(const struct mu_engine *e, const struct card *cards, int 
 	const char *address = node_address(e, cards, node);
 	size_t n = 0;
 
-	for (int r = 0; r < e->topology->size; r++) {
+	for (int r = 0; r < e->members->size; r++) {
 		const struct card *c = &cards[r];
 		const bool own = *c->address && strcmp(c->address, address) != 0;
 
-		if (e->topology->node_of[r] != node)
+		if (e->members->topology.node_of[r] != node)
 			continue;
 		if (n == 0)
 			n += (size_t)snprintf(line, sizeof line, "node %d (%s%s%s):", node, c->host,
@@ -82,10 +82,10 @@ static void warn_workers(const struct card *cards, int n, const int *node_of, in
 /* Once for a node: by the first of the workers that share too few cores. */
 static void warn_crowd(const struct mu_engine *e, const struct card *cards, int node)
 {
-	for (int r = 0; r < e->topology->size; r++) {
+	for (int r = 0; r < e->members->size; r++) {
 		const struct card *c = &cards[r];
 
-		if (e->topology->node_of[r] != node || c->crowd == 0)
+		if (e->members->topology.node_of[r] != node || c->crowd == 0)
 			continue;
 		mu_log_warn("node %d (%s): %d workers are bound to the same %d core%s of %d; see "
 			    "the binding of mpirun (-bind-to), srun (--cpus-per-task, "
@@ -94,40 +94,40 @@ static void warn_crowd(const struct mu_engine *e, const struct card *cards, int 
 			    c->machine_cores);
 		return;
 	}
-	warn_workers(cards, e->topology->size, e->topology->node_of, node);
+	warn_workers(cards, e->members->size, e->members->topology.node_of, node);
 }
 
 enum mu_status mu_report_ranks(const struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 	struct card mine = {
-		.role = (int)t->role,
-		.index = t->index,
+		.role = (int)m->role,
+		.index = m->index,
 		.pid = (int)getpid(),
-		.crowd = t->crowd,
-		.cores = t->my_cores,
-		.machine_cores = t->machine_cores,
-		.node_workers = t->node_num_workers,
-		.node_cores = t->node_cores,
+		.crowd = m->topology.crowd,
+		.cores = m->topology.my_cores,
+		.machine_cores = m->topology.machine_cores,
+		.node_workers = m->topology.node_num_workers,
+		.node_cores = m->topology.node_cores,
 	};
 	struct report_environment environment, *environments = NULL;
 	struct card *cards = NULL;
 
-	MU_TRY(MU_ALLOC(cards, (size_t)t->size, "addresses of ranks"));
-	MU_TRY(MU_ALLOC(environments, (size_t)t->size, "environments of ranks"));
+	MU_TRY(MU_ALLOC(cards, (size_t)m->size, "addresses of ranks"));
+	MU_TRY(MU_ALLOC(environments, (size_t)m->size, "environments of ranks"));
 	mu_report_environment(&environment);
-	snprintf(mine.host, sizeof mine.host, "%s", t->host);
+	snprintf(mine.host, sizeof mine.host, "%s", m->topology.host);
 	mu_conf_interface_address(e->conf, mine.address, sizeof mine.address);
-	if (t->rank == t->worker_ranks[0])
+	if (m->rank == m->worker_ranks[0])
 		mu_conf_interface_report(e->conf);
-	MU_TRY(mu_allgather(&mine, cards, sizeof mine, t->world));
-	MU_TRY(mu_allgather(&environment, environments, sizeof environment, t->world));
-	for (int node = 0; t->rank == t->worker_ranks[0] && node < t->num_nodes; node++) {
+	MU_TRY(mu_allgather(&mine, cards, sizeof mine, m->comm));
+	MU_TRY(mu_allgather(&environment, environments, sizeof environment, m->comm));
+	for (int node = 0; m->rank == m->worker_ranks[0] && node < m->topology.num_nodes; node++) {
 		print_node(e, cards, node);
 		warn_crowd(e, cards, node);
 	}
-	if (t->rank == t->worker_ranks[0])
+	if (m->rank == m->worker_ranks[0])
 		mu_report_environments(e, environments);
 out:
 	mu_free(environments);
@@ -253,7 +253,7 @@ static void report_bound(const struct report_view *view)
 	const double bound = mu_kv_bound(kv, view->link), split = mu_kv_bound_split(kv, view->link);
 	char best[80] = "";
 
-	if (view->engine->topology->num_workers < 2 || bound <= 0)
+	if (view->engine->members->num_workers < 2 || bound <= 0)
 		return;
 	if (split > 0)
 		snprintf(best, sizeof best, "; the best split of servers over all ranks: %.3f ms",
@@ -272,9 +272,8 @@ static void report_store(const struct report_view *view)
 		mu_log_detail("kv-store %s: %zu key%s, %.3f MB in %zu bucket%s, %d server%s "
 			      "with %.3f to %.3f MB",
 			      e->conf->kv_store, layout.n_keys, MU_S(layout.n_keys),
-			      (double)layout.bytes / 1e6, layout.n_buckets,
-			      MU_S(layout.n_buckets), e->topology->num_servers,
-			      MU_S(e->topology->num_servers),
+			      (double)layout.bytes / 1e6, layout.n_buckets, MU_S(layout.n_buckets),
+			      e->members->num_servers, MU_S(e->members->num_servers),
 			      (double)layout.bytes_per_server_min / 1e6,
 			      (double)layout.bytes_per_server_max / 1e6);
 	else
@@ -288,7 +287,7 @@ static void report_store(const struct report_view *view)
 			    e->without_nccl, e->store->has_servers ? "" : ", and MPI's");
 	if (!e->store->distributed || e->store->on_gpus)
 		return;
-	if (e->topology->node_size > 1)
+	if (e->members->topology.node_size > 1)
 		mu_log_detail(
 			"ranks of a node %s",
 			layout.shares_memory
@@ -444,16 +443,15 @@ void mu_report_start(const struct report_view *view)
 	mu_log_detail(
 		"%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
 		"those of the whole job%s",
-		e->topology->num_workers, MU_S(e->topology->num_workers),
-		e->topology->num_servers, MU_S(e->topology->num_servers), e->n_threads,
-		MU_S(e->n_threads),
+		e->members->num_workers, MU_S(e->members->num_workers), e->members->num_servers,
+		MU_S(e->members->num_servers), e->n_threads, MU_S(e->n_threads),
 		e->store->synchronous ? ""
 				      : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(e);
 	mu_engine_comm_thread_report(e);
-	mu_comm_report_launcher(e->topology);
+	mu_comm_report_launcher(e->members);
 	mu_conf_slurm_report(
-		e->topology->my_cores, strcmp(e->devices.list.kind->name, "gpu") == 0,
+		e->members->topology.my_cores, strcmp(e->devices.list.kind->name, "gpu") == 0,
 		v->model_prefix && v->load_epoch == 0 && strcmp(v->resume, "none") == 0);
 	report_batch(view);
 }

@@ -22,13 +22,13 @@ static void report_compression(const struct conf *v, const struct mu_kv_layout *
 /* Where nobody asked for servers. */
 static void report_carved(const struct mu_engine *e)
 {
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 
 	if (e->conf->default_store && e->store->has_servers)
 		mu_log_info("%d ranks: %d worker%s, %d server%s; --kv-store dist_sharded lets all "
 			    "%d train",
-			    t->size, t->num_workers, MU_S(t->num_workers),
-			    t->num_servers, MU_S(t->num_servers), t->size);
+			    m->size, m->num_workers, MU_S(m->num_workers), m->num_servers,
+			    MU_S(m->num_servers), m->size);
 }
 
 void mu_report_store(const struct mu_engine *e)

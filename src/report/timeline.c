@@ -54,7 +54,7 @@ static size_t room_of(const struct mu_engine *e)
 {
 	size_t keys, layers, all;
 
-	if (e->topology->role == MU_ROLE_SERVER)
+	if (e->members->role == MU_ROLE_SERVER)
 		return SERVER_ROOM;
 	mu_plan_slices(e->plan, &keys);
 	layers = mu_plan_layers(e->plan);
@@ -85,14 +85,14 @@ out:
 static enum mu_status compare_clocks(struct timeline *timeline)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = timeline->engine->topology;
+	const struct mu_members *m = timeline->engine->members;
 	double offset, first;
 
-	MU_TRY(mu_clock_offset(t->world, mu_now, &offset));
-	if (strcmp(t->hosts[t->rank], t->hosts[0]) == 0)
+	MU_TRY(mu_clock_offset(m->comm, mu_now, &offset));
+	if (strcmp(m->topology.hosts[m->rank], m->topology.hosts[0]) == 0)
 		offset = 0;
 	first = offset;
-	MU_TRY(mu_bcast(&first, sizeof first, t->worker_ranks[0], t->world));
+	MU_TRY(mu_bcast(&first, sizeof first, m->worker_ranks[0], m->comm));
 	timeline->offset = offset - first;
 out:
 	return st;
@@ -106,7 +106,7 @@ static enum mu_status open(struct report_observer *o)
 
 	if (!e->conf->timeline)
 		goto out;
-	MU_TRY(mu_agree(prepare(o), e->topology->world));
+	MU_TRY(mu_agree(prepare(o), e->members->comm));
 	t = o->state;
 	MU_TRY(compare_clocks(t));
 	mu_spans_start(t->spans, t->room);
@@ -227,11 +227,11 @@ static void put_span(struct trace *t, const struct mu_span *s, int rank, bool se
 /* The names that the viewer shows. */
 static void put_rank(struct trace *t, int rank, bool server)
 {
-	const struct mu_topology *topology = t->mine->engine->topology;
+	const struct mu_members *m = t->mine->engine->members;
 	const char *const what[] = {"process_name", "thread_name"};
 	char text[128];
 
-	mu_topology_name(topology, rank, text, sizeof text);
+	mu_members_name(m, rank, text, sizeof text);
 	for (int i = 0; i < 2; i++) {
 		begin_event(t, what[i], "", "M", rank);
 		mu_json_open(&t->json, "args", '{');
@@ -241,10 +241,10 @@ static void put_rank(struct trace *t, int rank, bool server)
 	}
 }
 
-static bool is_server(const struct mu_topology *t, int rank)
+static bool is_server(const struct mu_members *m, int rank)
 {
-	for (int s = 0; s < t->num_servers; s++)
-		if (t->server_ranks[s] == rank)
+	for (int s = 0; s < m->num_servers; s++)
+		if (m->server_ranks[s] == rank)
 			return true;
 	return false;
 }
@@ -252,7 +252,7 @@ static bool is_server(const struct mu_topology *t, int rank)
 /* spans: of this rank, on worker 0's clock. A server has some before and after the workers'. */
 static void put_spans(struct trace *t, int rank, const struct mu_span *spans, size_t n)
 {
-	const bool server = is_server(t->mine->engine->topology, rank);
+	const bool server = is_server(t->mine->engine->members, rank);
 
 	put_rank(t, rank, server);
 	for (size_t i = 0; i < n; i++)
@@ -265,17 +265,16 @@ static enum mu_status put_ranks(struct trace *t)
 {
 	enum mu_status st = MU_OK;
 	const struct timeline *mine = t->mine;
-	const struct mu_topology *topology = t->mine->engine->topology;
+	const struct mu_members *m = t->mine->engine->members;
 	struct mu_span *spans = NULL;
 
-	for (int rank = 0; rank < topology->size; rank++) {
+	for (int rank = 0; rank < m->size; rank++) {
 		size_t n = mine->n;
 
-		MU_TRY(mu_bcast(&n, sizeof n, rank, topology->world));
-		if (rank != topology->rank)
+		MU_TRY(mu_bcast(&n, sizeof n, rank, m->comm));
+		if (rank != m->rank)
 			MU_TRY(MU_ALLOC(spans, n, "spans of another rank"));
-		MU_TRY(mu_bcast(spans ? spans : mine->spans, n * sizeof *spans, rank,
-				topology->world));
+		MU_TRY(mu_bcast(spans ? spans : mine->spans, n * sizeof *spans, rank, m->comm));
 		if (mine->file)
 			put_spans(t, rank, spans ? spans : mine->spans, n);
 		mu_free(spans);
@@ -291,7 +290,7 @@ static enum mu_status find_limits(struct trace *t)
 {
 	enum mu_status st = MU_OK;
 	struct timeline *mine = t->mine;
-	const struct mu_topology *topology = t->mine->engine->topology;
+	const struct mu_members *m = t->mine->engine->members;
 	double limits[2] = {INFINITY, INFINITY}; /* begin, -end */
 	long full = mine->n == mine->room;
 
@@ -299,12 +298,12 @@ static enum mu_status find_limits(struct trace *t)
 		mine->spans[i].begin += mine->offset;
 		mine->spans[i].end += mine->offset;
 	}
-	for (size_t i = 0; topology->role == MU_ROLE_WORKER && i < mine->n; i++) {
+	for (size_t i = 0; m->role == MU_ROLE_WORKER && i < mine->n; i++) {
 		limits[0] = fmin(limits[0], mine->spans[i].begin);
 		limits[1] = fmin(limits[1], -mine->spans[i].end);
 	}
-	MU_TRY(mu_allreduce_double(limits, 2, MPI_MIN, topology->world));
-	MU_TRY(mu_allreduce_long(&full, 1, MPI_MAX, topology->world));
+	MU_TRY(mu_allreduce_double(limits, 2, MPI_MIN, m->comm));
+	MU_TRY(mu_allreduce_long(&full, 1, MPI_MAX, m->comm));
 	t->begin = limits[0];
 	t->end = -limits[1];
 	if (full && mine->file)

@@ -6,9 +6,9 @@
 
 bool mu_report_is_worker_0(const struct report_observer *o)
 {
-	const struct mu_topology *t = o->view->engine->topology;
+	const struct mu_members *m = o->view->engine->members;
 
-	return t->role == MU_ROLE_WORKER && t->index == 0;
+	return m->role == MU_ROLE_WORKER && m->index == 0;
 }
 
 bool mu_report_is_plain(const struct conf *v)

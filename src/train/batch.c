@@ -28,7 +28,7 @@ static enum mu_status wait_for_samples(struct mu_engine *e, struct mu_input *in,
 			continue;
 		warned = mu_now();
 		mu_log_warn("worker %d has waited %.1f s for the samples of step %zu",
-			    e->topology->index, warned - start, step);
+			    e->members->index, warned - start, step);
 	}
 out:
 	return st;
@@ -46,7 +46,7 @@ enum mu_status mu_train_batch_open(struct train_batches *b)
 	MU_TRY(MU_ALLOC(b->ahead, 1, "a batch ahead"));
 	MU_TRY(MU_ALLOC(b->ahead->labels, c->batch * c->label_width, "labels"));
 	MU_TRY(MU_ALLOC(b->ahead->ids, c->batch, "sample ids"));
-	if (b->train->bytes && b->engine->topology->index == 0)
+	if (b->train->bytes && b->engine->members->index == 0)
 		mu_log_detail("samples go to the GPUs as bytes");
 out:
 	return st;

@@ -49,7 +49,7 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
  * Keep the samples in memory that the ranks of a node share. train, validate: NULL on a rank that
  * reads none. Collective over all ranks.
  */
-enum mu_status mu_train_cache_data(const struct mu_topology *t, struct mu_input *train,
+enum mu_status mu_train_cache_data(const struct mu_members *m, struct mu_input *train,
 				   struct mu_input *validate);
 
 #endif

@@ -10,7 +10,7 @@
 void mu_train_report_bad(const struct mu_engine *e, const struct mu_input *in, const char *what)
 {
 	if (in->n_bad > 0 && e->team.member == 0)
-		mu_log_warn("%s: worker %d left %zu bad record%s out", what, e->topology->index,
+		mu_log_warn("%s: worker %d left %zu bad record%s out", what, e->members->index,
 			    in->n_bad, MU_S(in->n_bad));
 }
 
@@ -61,7 +61,7 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 		MU_TRY(each_step(context, step, count, m));
 	}
 	mu_train_report_bad(e, data, "validation");
-	MU_TRY(mu_engine_metrics_reduce(m, e->topology->peers));
+	MU_TRY(mu_engine_metrics_reduce(m, e->members->peers));
 	MU_TRY(mu_train_recover(b->recovering, TRAIN_NOT_GOOD,
 				check_results(e, m))); /* the same on all workers */
 out:

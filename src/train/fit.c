@@ -238,7 +238,7 @@ static enum mu_status end_window(struct train_fit *f)
 	mu_metrics_add(&f->total, &f->window);
 	f->window = (struct mu_metrics){0};
 	if (e->store->synchronous)
-		MU_TRY(mu_engine_metrics_reduce(&w.metrics, e->topology->peers));
+		MU_TRY(mu_engine_metrics_reduce(&w.metrics, e->members->peers));
 	w.samples = e->store->synchronous ? w.metrics.samples - f->window_before
 					  : progress - f->window_progress;
 	f->window_before = 0;
@@ -304,7 +304,7 @@ static enum mu_status begin_steps(struct train_fit *f)
 	f->saved = 0;
 	f->first = f->done = resumes ? f->from->step : 0;
 	f->window_first = resumes ? f->from->window_first : 0;
-	if (resumes && f->engine->topology->index == 0) { /* sums over all workers */
+	if (resumes && f->engine->members->index == 0) { /* sums over all workers */
 		f->total = f->from->total;
 		f->window = f->from->window;
 		f->window_before = f->window.samples;
@@ -362,7 +362,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 	if (!f->early && !f->halt->goes_back)
 		MU_TRY(mu_train_guard_weights(f->guard));
 	mu_metrics_add(&f->total, &f->window);
-	MU_TRY(mu_engine_metrics_reduce(&f->total, f->engine->topology->peers));
+	MU_TRY(mu_engine_metrics_reduce(&f->total, f->engine->members->peers));
 	if (!f->early && !f->halt->goes_back &&
 	    f->guard->scale.in_a_row == 0) /* else the last batches overflowed */
 		MU_TRY(mu_train_recover(f->recovering, TRAIN_NOT_GOOD,

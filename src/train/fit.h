@@ -18,7 +18,7 @@ struct train_seconds {
 
 struct train_fit {
 	/* Set by the caller. */
-	struct mu_engine *engine; /* with its options, topology, plan and store */
+	struct mu_engine *engine;          /* with its options, members, plan and store */
 	struct mu_input *train, *validate; /* validate: NULL, there is none */
 	struct train_batches *batches;
 	struct train_guard *guard;

@@ -39,8 +39,8 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 	if (f->engine->store->synchronous) {
 		at.total = f->total;
 		at.window = f->window;
-		MU_TRY(mu_engine_metrics_reduce(&at.total, f->engine->topology->peers));
-		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->topology->peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.total, f->engine->members->peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->members->peers));
 	}
 	MU_TRY(save(f, &at, alone));
 	f->saved = done;
@@ -58,7 +58,7 @@ enum mu_status mu_train_fit_save_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_alarm_check(f->engine->topology)); /* no wait may have looked for it */
+	MU_TRY(mu_alarm_check(f->engine->members)); /* no wait may have looked for it */
 	MU_TRY(mu_train_fit_poll(f));
 	if (mu_checkpoint_saver_due(f->saver, f->done))
 		MU_TRY(save_here(f, f->done, !f->engine->store->synchronous));
@@ -106,8 +106,8 @@ enum mu_status mu_train_fit_end_inside(struct train_fit *f)
 	MU_TRY(mu_train_halt_agree(f->halt));
 	if (!f->halt->wanted)
 		goto out;
-	MU_TRY(mu_allreduce_long(&done, 1, MPI_SUM, f->engine->topology->peers));
-	done /= f->engine->topology->num_workers;
+	MU_TRY(mu_allreduce_long(&done, 1, MPI_SUM, f->engine->members->peers));
+	done /= f->engine->members->num_workers;
 	f->early = (size_t)done < f->engine->steps;
 	if (f->early)
 		MU_TRY(end_early(f, done));

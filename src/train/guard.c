@@ -105,7 +105,7 @@ static enum mu_status leave_out(struct train_guard *g, size_t step, const char *
 			"time first in %s",
 			at, what, MOST_IN_A_ROW, mu_conf_on_nan_words[on_nan], place);
 	mu_log_warn("worker %d leaves the batch of %s out: the %s is not finite, first in %s",
-		    g->engine->topology->index, at, what, place);
+		    g->engine->members->index, at, what, place);
 	MU_TRY(mu_train_recover(g->recovering, TRAIN_LEFT_OUT, MU_OK));
 out:
 	return st;
@@ -210,7 +210,7 @@ static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle
 {
 	enum mu_status st = MU_OK;
 	struct mu_engine *e = g->engine;
-	const struct mu_topology *t = e->topology;
+	const struct mu_members *m = e->members;
 	struct train_loss_scale *s = &g->scale;
 	const double before = s->scale;
 	bool overflowed = false;
@@ -220,13 +220,13 @@ static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle
 	if (!idle)
 		MU_TRY(e->ops->overflowed(e, &overflowed));
 	bad = overflowed;
-	if (e->store->synchronous && t->num_workers > 1)
-		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, t->peers));
+	if (e->store->synchronous && m->num_workers > 1)
+		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, m->peers));
 	*keep = bad == 0;
 	if (*keep && !idle)
 		g->in_a_row = 0;
 	update_scale(s, *keep);
-	if (t->index == 0)
+	if (m->index == 0)
 		report_scale(g, step, before);
 	if (s->dynamic ? s->scale < LEAST : s->in_a_row >= MOST_IN_A_ROW)
 		MU_FAIL(MU_ERR_NUMERIC,
@@ -267,7 +267,7 @@ out:
 void mu_train_guard_report(const struct train_guard *g, const char *what)
 {
 	const struct train_loss_scale *s = &g->scale;
-	const int worker = g->engine->topology->index;
+	const int worker = g->engine->members->index;
 
 	if (g->left_out > 0)
 		mu_log_warn("%s: worker %d left %zu batch%s out that %s not finite", what, worker,

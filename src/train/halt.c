@@ -24,7 +24,7 @@ enum mu_status mu_train_halt_open(struct train_halt *h)
 {
 	enum mu_status st = MU_OK;
 
-	if (h->conf->halt_before && h->topology->index == 0)
+	if (h->conf->halt_before && h->members->index == 0)
 		MU_TRY(mu_comm_queue_open(&h->job, h->conf->halt_before));
 out:
 	return st;
@@ -43,7 +43,7 @@ void mu_train_halt_close(struct train_halt *h)
 
 static uint64_t ask_back(const struct train_halt *h)
 {
-	const uint64_t me = (uint64_t)(h->topology->rank + 1) << RANK_SHIFT;
+	const uint64_t me = (uint64_t)(h->members->rank + 1) << RANK_SHIFT;
 
 	return h->recovering->wanted > 0 ? me | (CAUSE_JOB + h->recovering->wanted) : 0;
 }
@@ -51,7 +51,7 @@ static uint64_t ask_back(const struct train_halt *h)
 uint64_t mu_train_halt_say(void *context)
 {
 	const struct train_halt *h = context;
-	const uint64_t me = (uint64_t)(h->topology->rank + 1) << RANK_SHIFT;
+	const uint64_t me = (uint64_t)(h->members->rank + 1) << RANK_SHIFT;
 	int number = h->signal ? atomic_load_explicit(h->signal, memory_order_relaxed) : 0;
 
 	if (number == 0 && mu_log_is_cut())
@@ -89,8 +89,8 @@ static void describe(struct train_halt *h, uint64_t notice)
 			 h->conf->halt_before);
 		return;
 	}
-	mu_topology_name(h->topology, (int)((notice & (JOB_ENDS - 1)) >> RANK_SHIFT) - 1, who,
-			 sizeof who);
+	mu_members_name(h->members, (int)((notice & (JOB_ENDS - 1)) >> RANK_SHIFT) - 1, who,
+			sizeof who);
 	h->goes_back = cause > CAUSE_JOB;
 	if (h->goes_back)
 		h->policy = &mu_train_recoveries[cause - CAUSE_JOB];
@@ -111,7 +111,7 @@ static enum mu_status agree(struct train_halt *h, uint64_t mine)
 	enum mu_status st = MU_OK;
 	long agreed[2] = {(long)mine, h->recovering->wanted};
 
-	MU_TRY(mu_allreduce_long(agreed, 2, MPI_MAX, h->topology->peers));
+	MU_TRY(mu_allreduce_long(agreed, 2, MPI_MAX, h->members->peers));
 	if (agreed[0] == 0 || h->wanted)
 		goto out;
 	h->wanted = true;
@@ -136,7 +136,7 @@ enum mu_status mu_train_halt_agree_back(struct train_halt *h)
 
 void mu_train_halt_report(const struct train_halt *h, const char *when, bool saves)
 {
-	if (h->topology->index != 0)
+	if (h->members->index != 0)
 		return;
 	if (h->goes_back) {
 		mu_log_warn("%s: training goes back from %s to the newest checkpoint",
@@ -160,7 +160,7 @@ enum mu_status mu_train_halt_share(struct train_halt *h)
 	enum mu_status st = MU_OK;
 	bool agreed[2] = {h->wanted, h->goes_back};
 
-	MU_TRY(mu_bcast(agreed, sizeof agreed, h->topology->worker_ranks[0], h->topology->world));
+	MU_TRY(mu_bcast(agreed, sizeof agreed, h->members->worker_ranks[0], h->members->comm));
 	h->wanted = agreed[0];
 	h->goes_back = agreed[1];
 out:

@@ -20,7 +20,7 @@ struct conf;
 struct train_halt {
 	/* Set by the caller. */
 	const struct conf *conf;
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	struct mu_kv *kv;                /* once it is created */
 	struct train_recovering *recovering; /* asks to go back */
 	const atomic_int *signal;        /* last one received; NULL: signals are not handled */

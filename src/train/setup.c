@@ -235,13 +235,13 @@ static enum mu_status setup_worker(struct train_run *run)
 
 	MU_TRY(mu_train_halt_open(&run->halt));
 	if (v->model_prefix && !v->evaluate && v->load_epoch < v->num_epochs &&
-	    run->topology.index == 0)
+	    run->members.index == 0)
 		MU_TRY(open_prefix(run));
 	MU_TRY(open_inputs(run, &model));
 	if (v->top_k > 0 && (size_t)v->top_k > run->train.classes)
 		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: there are %zu classes, and K is at most that",
 			v->top_k, run->train.classes);
-	if (run->topology.index == 0)
+	if (run->members.index == 0)
 		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));
 	if (run->mode->needs < TRAIN_NETWORK)
 		goto out;
@@ -261,7 +261,7 @@ static enum mu_status look_at_data(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
 
-	if (run->topology.num_workers == 1 && !v->model_prefix && !v->facts.goes_on)
+	if (run->members.num_workers == 1 && !v->model_prefix && !v->facts.goes_on)
 		goto out;
 	MU_TRY(mu_input_look(&run->train));
 	if (run->has_validation)
@@ -287,7 +287,7 @@ static enum mu_status make_store(struct train_run *run)
 	struct mu_kv_life *lives = NULL;
 	struct mu_kv_config config = {
 		.type = v->kv_store,
-		.topology = &run->topology,
+		.members = &run->members,
 		.bucket_bytes = (size_t)v->bucket_bytes,
 		.priority = v->priority != 0,
 		.verbose = v->traffic,
@@ -297,22 +297,21 @@ static enum mu_status make_store(struct train_run *run)
 	};
 
 	/* Without messages and sums one kernel updates all weights. */
-	if (v->bucket_bytes == 0 && run->topology.role == MU_ROLE_WORKER &&
+	if (v->bucket_bytes == 0 && run->members.role == MU_ROLE_WORKER &&
 	    mu_engine_gpus_alone(&run->engine))
 		config.bucket_bytes = SIZE_MAX;
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
-	if (run->topology.role == MU_ROLE_WORKER)
+	if (run->members.role == MU_ROLE_WORKER)
 		lengths[1] = count_warmup(run);
-	MU_TRY(mu_bcast(lengths, sizeof lengths, run->topology.worker_ranks[0],
-			run->topology.world));
+	MU_TRY(mu_bcast(lengths, sizeof lengths, run->members.worker_ranks[0], run->members.comm));
 	config.progress = run->resume->at.progress;
 	MU_TRY(mu_agree(mu_conf_schedule(v, run->view.lr, lengths[0], lengths[1], &config.schedule),
-			run->topology.world));
+			run->members.comm));
 	mu_conf_store_config(v, &config);
-	if (run->topology.role == MU_ROLE_WORKER) {
+	if (run->members.role == MU_ROLE_WORKER) {
 		mu_plan_slices(run->engine.plan, &config.n_slices);
 		mu_engine_devices_share(&run->engine, &config.share);
-		MU_TRY(mu_agree(mu_engine_lives(v, run->engine.plan, &lives), run->topology.peers));
+		MU_TRY(mu_agree(mu_engine_lives(v, run->engine.plan, &lives), run->members.peers));
 	}
 	config.lives = lives;
 	config.slices = run->slices;
@@ -334,7 +333,7 @@ static enum mu_status fill_weights(struct train_run *run)
 	run->engine.kv = run->kv;
 	MU_TRY(run->engine.ops->bind(&run->engine));
 	MU_TRY(mu_engine_comm_thread_open(&run->engine));
-	if (run->topology.index != 0)
+	if (run->members.index != 0)
 		goto out;
 	if (*run->resume->path) {
 		MU_TRY(mu_checkpoint_resume_weights(&run->engine, run->resume));
@@ -355,11 +354,10 @@ static enum mu_status place(struct train_run *run)
 {
 	enum mu_status st = MU_OK, saved = MU_OK;
 
-	run->topology.spare_cores = (int)run->conf->comm_thread;
 	if (run->conf->comm_thread)
 		saved = mu_places_save(&run->engine.places);
-	MU_TRY(mu_topology_place(&run->topology,
-				 &run->engine.n_threads)); /* collective over the node */
+	MU_TRY(mu_members_place(&run->members, (int)run->conf->comm_thread,
+				&run->engine.n_threads)); /* collective over the node */
 	MU_TRY(saved);
 out:
 	return st;
@@ -378,11 +376,11 @@ static enum mu_status find_conv_table(struct train_run *run)
 static enum mu_status open_conv_table(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
-	const bool worker_0 = t->role == MU_ROLE_WORKER && t->index == 0;
+	const struct mu_members *m = &run->members;
+	const bool worker_0 = m->role == MU_ROLE_WORKER && m->index == 0;
 
-	MU_TRY(mu_agree(MU_ALLOC(run->engine.conv, 1, "table of convolutions"), t->world));
-	MU_TRY(mu_agree_late(worker_0 ? find_conv_table(run) : MU_OK, t->world));
+	MU_TRY(mu_agree(MU_ALLOC(run->engine.conv, 1, "table of convolutions"), m->comm));
+	MU_TRY(mu_agree_late(worker_0 ? find_conv_table(run) : MU_OK, m->comm));
 	MU_TRY(mu_engine_conv_share(&run->engine));
 out:
 	return st;
@@ -390,21 +388,21 @@ out:
 
 static enum mu_status cache_data(struct train_run *run)
 {
-	const bool worker = run->topology.role == MU_ROLE_WORKER;
+	const bool worker = run->members.role == MU_ROLE_WORKER;
 
-	return mu_train_cache_data(&run->topology, worker ? &run->train : NULL,
+	return mu_train_cache_data(&run->members, worker ? &run->train : NULL,
 				   run->has_validation ? &run->validate : NULL);
 }
 
 enum mu_status mu_train_setup(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = &run->topology;
-	bool worker = t->role == MU_ROLE_WORKER;
+	const struct mu_members *m = &run->members;
+	bool worker = m->role == MU_ROLE_WORKER;
 
 	run->engine.conf = run->conf;
 	run->engine.list = &run->list;
-	run->engine.topology = t;
+	run->engine.members = m;
 	run->engine.store = &run->store;
 	run->engine.train = &run->train;
 	run->batches = (struct train_batches){.engine = &run->engine,
@@ -413,35 +411,35 @@ enum mu_status mu_train_setup(struct train_run *run)
 					      .recovering = &run->recovering};
 	run->recovering = (struct train_recovering){
 		.conf = run->conf,
-		.worker = t->index,
+		.worker = m->index,
 		.ends = !mu_conf_mode_has(run->conf, CONF_MODE_TRAINS),
 	};
 	run->guard.recovering = &run->recovering;
 	run->halt.conf = run->conf;
-	run->halt.topology = t;
+	run->halt.members = m;
 	run->halt.recovering = &run->recovering;
 	run->view.engine = &run->engine;
 	run->view.metrics = &run->metrics;
-	MU_TRY(mu_agree(mu_engine_team_open(&run->engine), t->world));
-	MU_TRY(mu_agree(place(run), t->world));
+	MU_TRY(mu_agree(mu_engine_team_open(&run->engine), m->comm));
+	MU_TRY(mu_agree(place(run), m->comm));
 	MU_TRY(open_conv_table(run));
-	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, t->world));
-	MU_TRY(mu_agree(worker ? mu_train_same_sizes(&run->engine) : MU_OK, t->world));
-	MU_TRY(mu_agree_late(worker ? look_at_data(run) : MU_OK, t->world));
-	MU_TRY(mu_agree(worker ? mu_train_same_data(&run->engine) : MU_OK, t->world));
+	MU_TRY(mu_agree_late(worker ? setup_worker(run) : MU_OK, m->comm));
+	MU_TRY(mu_agree(worker ? mu_train_same_sizes(&run->engine) : MU_OK, m->comm));
+	MU_TRY(mu_agree_late(worker ? look_at_data(run) : MU_OK, m->comm));
+	MU_TRY(mu_agree(worker ? mu_train_same_data(&run->engine) : MU_OK, m->comm));
 	if (run->conf->data_cache == CONF_CACHE_NODE)
-		MU_TRY(mu_agree_late(cache_data(run), t->world));
+		MU_TRY(mu_agree_late(cache_data(run), m->comm));
 	if (run->mode->needs < TRAIN_STORE)
 		goto out;
-	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, t->world));
-	MU_TRY(mu_agree(worker ? mu_train_same_layouts(&run->engine) : MU_OK, t->world));
+	MU_TRY(mu_agree(worker ? mu_engine_link(&run->engine) : MU_OK, m->comm));
+	MU_TRY(mu_agree(worker ? mu_train_same_layouts(&run->engine) : MU_OK, m->comm));
 	run->view.lr = mu_conf_base_lr(run->conf, run->engine.team.n);
 	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
 	mu_train_guard_open(&run->guard, &run->engine, &run->resume->at.loss_scale);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));
-	MU_TRY(mu_comm_link(t->world, &run->view.link));
-	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, t->world));
+	MU_TRY(mu_comm_link(m->comm, &run->view.link));
+	MU_TRY(mu_agree_late(worker ? fill_weights(run) : MU_OK, m->comm));
 	run->view.slices = run->slices;
 	mu_train_best_open(&run->best, &run->engine, &run->metrics, &run->resume->at.best);
 	run->view.from = &run->resume->at;
@@ -449,7 +447,7 @@ enum mu_status mu_train_setup(struct train_run *run)
 	run->view.saved = run->back->path;
 	run->view.examples = run->examples;
 	MU_TRY(mu_report_ranks(&run->engine));
-	if (worker && t->index == 0) {
+	if (worker && m->index == 0) {
 		mu_report_start(&run->view);
 		mu_report_start_brief(&run->view);
 	}
@@ -477,8 +475,8 @@ void mu_train_release(struct train_run *run)
 	mu_input_close(&run->validate); /* it has the vocabulary of train */
 	mu_input_close(&run->train);
 	mu_vocabulary_free(run->vocabulary);
-	if (run->topology.size > 0) /* else it was never created */
-		mu_topology_release(&run->topology);
+	if (run->members.size > 0) /* else it was never created */
+		mu_members_release(&run->members);
 	mu_engine_sum_release(&run->sum);
 	mu_free(run->slices);
 	mu_train_batch_close(&run->batches);

@@ -29,7 +29,7 @@ struct train_run {
 	struct train_look look; /* at the training data */
 	struct engine_device_list list;
 	bool falls_back; /* --dtype-fallback: to float32 from float16 */
-	struct mu_topology topology;
+	struct mu_members members;
 	struct mu_kv_type store;
 	struct mu_engine engine;
 	struct mu_vocabulary *vocabulary; /* --vocab; NULL: none was given */
@@ -55,7 +55,7 @@ struct train_run {
 };
 
 /*
- * setup.c: from options to what the mode needs. conf, mode, store, list, topology, halt.signal and
+ * setup.c: from options to what the mode needs. conf, mode, store, list, members, halt.signal and
  * back are set. Collective over topology.world, agreed on by all ranks.
  */
 enum mu_status mu_train_setup(struct train_run *run);

@@ -170,9 +170,9 @@ bool mu_train_answer(int argc, char *const argv[])
 	return done;
 }
 
-static bool is_worker_0(const struct mu_topology *t)
+static bool is_worker_0(const struct mu_members *m)
 {
-	return t->role == MU_ROLE_WORKER && t->index == 0;
+	return m->role == MU_ROLE_WORKER && m->index == 0;
 }
 
 /* Worker 0: what was taken from the training data. */
@@ -192,22 +192,21 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 	const struct checkpoint_description *d = &run->description;
 	char line[4096];
 
-	MU_TRY(mu_report_log_open(run->conf, options, &run->topology, run->back->times > 0));
+	MU_TRY(mu_report_log_open(run->conf, options, &run->members, run->back->times > 0));
 	for (size_t i = 0; i < options->n; i++)
-		if (is_worker_0(&run->topology) &&
-		    mu_options_note(options, i, line, sizeof line))
+		if (is_worker_0(&run->members) && mu_options_note(options, i, line, sizeof line))
 			mu_log_info("note: %s", line);
 	mu_options_describe(options, line, sizeof line);
-	if (is_worker_0(&run->topology))
+	if (is_worker_0(&run->members))
 		mu_log_detail("start with arguments %s", line);
-	if (is_worker_0(&run->topology) && *d->taken)
+	if (is_worker_0(&run->members) && *d->taken)
 		mu_log_detail("options from %s: %s", d->path, d->taken);
-	if (is_worker_0(&run->topology) && *d->differs)
+	if (is_worker_0(&run->members) && *d->differs)
 		mu_log_info("%s was saved with %s: the options of this run are used", d->path,
 			    d->differs);
-	if (is_worker_0(&run->topology))
+	if (is_worker_0(&run->members))
 		note_data(run->conf, &run->look);
-	if (is_worker_0(&run->topology) && run->falls_back)
+	if (is_worker_0(&run->members) && run->falls_back)
 		mu_log_warn("--dtype float16: device %s has none: this job works in float32 "
 			    "(--dtype-fallback 1)",
 			    run->list.kind->name);
@@ -234,7 +233,7 @@ static void end_badly(struct train_run *run, enum mu_status st)
 {
 	mu_trace_hold(true);
 	mu_engine_comm_thread_close(&run->engine);
-	mu_alarm_raise(&run->topology, st, run->conf->model_prefix && !run->conf->evaluate);
+	mu_alarm_raise(&run->members, st, run->conf->model_prefix && !run->conf->evaluate);
 	if (mu_checkpoint_saver_is_busy(run->saver)) {
 		mu_alarm_busy();
 		mu_checkpoint_saver_rescue(run->saver, SAVE_SECONDS);
@@ -247,7 +246,7 @@ static enum mu_status work(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 
-	if (run->topology.role == MU_ROLE_SERVER) {
+	if (run->members.role == MU_ROLE_SERVER) {
 		MU_TRY(mu_kv_serve(run->kv));
 	} else {
 		MU_TRY(mu_kv_weights_init(run->kv));
@@ -259,7 +258,7 @@ static enum mu_status work(struct train_run *run)
 	}
 	MU_TRY(mu_train_halt_share(&run->halt));
 	MU_TRY(mu_report_end(run->observers));
-	MU_TRY(mu_checkpoint_run_file_memory(&run->run_file, &run->topology));
+	MU_TRY(mu_checkpoint_run_file_memory(&run->run_file, &run->members));
 out:
 	if (st != MU_OK)
 		end_badly(run, st);
@@ -272,11 +271,10 @@ static enum mu_status find_roles(struct train_run *run, struct conf *conf, MPI_C
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_topology_init(&run->topology, comm,
-				conf->store.has_servers ? (int)conf->num_servers : 0,
-				conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED
-								      : MU_PLACEMENT_SPREAD));
-	mu_conf_roles_settle(conf, run->topology.num_workers, run->topology.num_servers);
+	MU_TRY(mu_members_init(
+		&run->members, comm, conf->store.has_servers ? (int)conf->num_servers : 0,
+		conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED : MU_PLACEMENT_SPREAD));
+	mu_conf_roles_settle(conf, run->members.num_workers, run->members.num_servers);
 out:
 	return st;
 }
@@ -315,11 +313,10 @@ out:
 /* A mode that needs less than the store. Collective over all ranks. */
 static enum mu_status work_before_store(struct train_run *run)
 {
-	const bool works = run->mode->who == TRAIN_WORKER_0
-				   ? is_worker_0(&run->topology)
-				   : run->topology.role == MU_ROLE_WORKER;
+	const bool works = run->mode->who == TRAIN_WORKER_0 ? is_worker_0(&run->members)
+							    : run->members.role == MU_ROLE_WORKER;
 
-	return mu_agree_late(works ? run->mode->work(run) : MU_OK, run->topology.world);
+	return mu_agree_late(works ? run->mode->work(run) : MU_OK, run->members.comm);
 }
 
 static enum mu_status run_job(struct train_run *run, struct mu_options *options, struct conf *conf,
@@ -350,23 +347,23 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	end->phase = MU_TRAIN_ROLES;
 	MU_TRY(mu_comm_set_limits(comm, &v->limits));
 	MU_TRY(find_roles(run, conf, comm));
-	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->topology.role),
-		 run->topology.index);
+	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->members.role),
+		 run->members.index);
 	end->phase = MU_TRAIN_SETUP;
-	MU_TRY(mu_agree_late(start_log(run, options), run->topology.world));
+	MU_TRY(mu_agree_late(start_log(run, options), run->members.comm));
 	MU_TRY(mu_train_setup(run));
-	if (is_worker_0(&run->topology) && run->back->times == 0)
+	if (is_worker_0(&run->members) && run->back->times == 0)
 		mu_report_void(v, options, &run->view);
 	if (rank == 0 && run->back->times == 0)
 		mu_conf_recorded_tell(arguments->own, options);
 	if (run->kv && run->store.on_gpus)
-		MU_TRY(mu_agree_late(run->topology.role == MU_ROLE_WORKER
+		MU_TRY(mu_agree_late(run->members.role == MU_ROLE_WORKER
 					     ? mu_engine_gpus_join(&run->engine)
 					     : MU_OK,
-				     run->topology.world));
+				     run->members.comm));
 	if (run->kv)
 		MU_TRY(mu_engine_gpus_record(&run->engine));
-	if (v->check && is_worker_0(&run->topology))
+	if (v->check && is_worker_0(&run->members))
 		mu_log_info("check: options, data and layout are good");
 	if (v->check)
 		goto out;
@@ -374,8 +371,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(work_before_store(run));
 		goto out;
 	}
-	MU_TRY(mu_agree_late(is_worker_0(&run->topology) ? mu_train_halt_check(&run->halt) : MU_OK,
-			     run->topology.world));
+	MU_TRY(mu_agree_late(is_worker_0(&run->members) ? mu_train_halt_check(&run->halt) : MU_OK,
+			     run->members.comm));
 	MU_TRY(mu_report_open(&run->observers, &run->view));
 	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume, options);
 	end->phase = MU_TRAIN_RUNNING;

@@ -32,7 +32,7 @@ static enum mu_status validation_step(void *context, size_t step, size_t count,
 
 	(void)count, (void)m;
 	mu_report_validating(f->observers, step + 1, f->validate->steps);
-	MU_TRY(mu_alarm_check(f->engine->topology));
+	MU_TRY(mu_alarm_check(f->engine->members));
 	MU_TRY(mu_train_fit_poll(f));
 out:
 	return st;
@@ -41,7 +41,7 @@ out:
 enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = f->engine->topology;
+	const struct mu_members *members = f->engine->members;
 	const struct mu_metric *metric = f->target;
 	const double target = f->engine->conf->target_accuracy;
 	struct mu_metrics m;
@@ -50,13 +50,13 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	MU_TRY(mu_train_fit_goes_back(f, f->epoch + 1, ends));
 	if (*ends)
 		goto out;
-	MU_TRY(mu_bcast(&m, sizeof m, 0, t->peers)); /* decisions below are the same on all */
+	MU_TRY(mu_bcast(&m, sizeof m, 0, members->peers)); /* decisions below are the same on all */
 	mu_train_best_update(f->best, f->epoch + 1, &m);
 	f->unvalidated = false;
 	mu_report_validation(f->observers, f->epoch, 0, &m);
 	mu_train_best_report(f->best);
 	*ends = metric && metric->value(&m) >= target;
-	if (*ends && t->index == 0)
+	if (*ends && members->index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
 	*ends = *ends || mu_train_best_stops(f->best);
 out:

@@ -32,21 +32,21 @@ static struct {
 	int lowest; /* the lowest other rank that has failed */
 } state;
 
-static void send(const struct mu_topology *t, int rank, enum note note)
+static void send(const struct mu_members *m, int rank, enum note note)
 {
 	MPI_Request request;
 
-	if (MPI_Isend(&notes[note], 1, MPI_INT, rank, TAG, t->world, &request) == MPI_SUCCESS)
+	if (MPI_Isend(&notes[note], 1, MPI_INT, rank, TAG, m->comm, &request) == MPI_SUCCESS)
 		MPI_Request_free(&request);
 }
 
 static void tell_all(enum note note)
 {
-	const struct mu_topology *t = state.watch->topology;
+	const struct mu_members *m = state.watch->members;
 
-	for (int r = 0; r < t->size; r++)
-		if (r != t->rank)
-			send(t, r, note);
+	for (int r = 0; r < m->size; r++)
+		if (r != m->rank)
+			send(m, r, note);
 }
 
 static void receive(struct mu_watch *watch, int from, int note)
@@ -55,7 +55,7 @@ static void receive(struct mu_watch *watch, int from, int note)
 		state.others_busy = true;
 	if (note == DONE) {
 		state.n_done++;
-		state.first_is_done |= from == watch->topology->worker_ranks[0];
+		state.first_is_done |= from == watch->members->worker_ranks[0];
 	}
 	if (note != ALARM)
 		return;
@@ -66,12 +66,12 @@ static void receive(struct mu_watch *watch, int from, int note)
 
 static void poll(struct mu_watch *watch)
 {
-	const struct mu_topology *t = watch->topology;
+	const struct mu_members *m = watch->members;
 	MPI_Status status;
 	int note = 0, there = 1;
 
-	while (MPI_Iprobe(MPI_ANY_SOURCE, TAG, t->world, &there, &status) == MPI_SUCCESS && there &&
-	       MPI_Recv(&note, 1, MPI_INT, status.MPI_SOURCE, TAG, t->world, MPI_STATUS_IGNORE) ==
+	while (MPI_Iprobe(MPI_ANY_SOURCE, TAG, m->comm, &there, &status) == MPI_SUCCESS && there &&
+	       MPI_Recv(&note, 1, MPI_INT, status.MPI_SOURCE, TAG, m->comm, MPI_STATUS_IGNORE) ==
 		       MPI_SUCCESS)
 		receive(watch, status.MPI_SOURCE, note);
 }
@@ -80,7 +80,7 @@ enum mu_status mu_alarm_look(struct mu_watch *watch, double now)
 {
 	enum mu_status st = MU_OK;
 
-	if (!watch || !watch->topology || watch->topology->size == 1)
+	if (!watch || !watch->members || watch->members->size == 1)
 		goto out;
 	if (now >= watch->probed + PROBE_SECONDS) {
 		watch->probed = now;
@@ -94,21 +94,21 @@ out:
 	return st;
 }
 
-enum mu_status mu_alarm_check(const struct mu_topology *t)
+enum mu_status mu_alarm_check(const struct mu_members *m)
 {
-	return mu_alarm_look(t->watch, mu_now());
+	return mu_alarm_look(m->watch, mu_now());
 }
 
-void mu_alarm_raise(const struct mu_topology *t, enum mu_status cause, bool saves)
+void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves)
 {
 	mu_memory_keep();
-	if (!t->watch || t->size == 1)
+	if (!m->watch || m->size == 1)
 		return;
 	if (!state.watch)
-		state.lowest = t->size;
-	state.watch = t->watch;
+		state.lowest = m->size;
+	state.watch = m->watch;
 	state.own = cause != MU_ERR_PEER;
-	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && t->rank != t->worker_ranks[0];
+	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && m->rank != m->worker_ranks[0];
 	if (state.own)
 		tell_all(ALARM);
 }
@@ -122,7 +122,7 @@ void mu_alarm_busy(void)
 /* Polls until the others are done or their time is over; told: until another rank ends the job. */
 static void wait(bool told)
 {
-	const int others = state.watch->topology->size - 1;
+	const int others = state.watch->members->size - 1;
 	const double begun = mu_now(), more = told ? END_SECONDS : 0;
 	const struct timespec nap = {0, 2000000};
 	bool saves;
@@ -145,7 +145,7 @@ bool mu_alarm_is_told_elsewhere(void)
 {
 	if (state.watch)
 		poll(state.watch);
-	return state.watch && (!state.own || state.lowest < state.watch->topology->rank);
+	return state.watch && (!state.own || state.lowest < state.watch->members->rank);
 }
 
 void mu_alarm_wait(void)

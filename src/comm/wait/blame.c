@@ -58,18 +58,18 @@ static double look_period(const struct mu_limits *l)
 
 static void look_around(struct mu_watch *watch, double now)
 {
-	const struct mu_topology *t = watch->topology;
+	const struct mu_members *m = watch->members;
 	const double recent = 4 * look_period(&watch->limits);
 
-	for (int i = 0; watch->mine && i < t->node_size; i++)
-		if (i != t->node_rank)
+	for (int i = 0; watch->mine && i < m->topology.node_size; i++)
+		if (i != m->topology.node_rank)
 			watch->states[i] =
-				mu_alive_check(mu_wake_note(t, i), &watch->sights[i], now, recent);
+				mu_alive_check(mu_wake_note(m, i), &watch->sights[i], now, recent);
 }
 
 static enum mu_alive state_of(const struct mu_watch *watch, int rank)
 {
-	const int slot = watch->topology->slot_of[rank];
+	const int slot = watch->members->topology.slot_of[rank];
 
 	return watch->mine && slot >= 0 ? watch->states[slot] : MU_ALIVE_UNKNOWN;
 }
@@ -79,7 +79,7 @@ static void name(struct verdict *v, const struct mu_watch *watch, int rank)
 	char who[128];
 	size_t used = strlen(v->names), n;
 
-	mu_topology_name(watch->topology, rank, who, sizeof who);
+	mu_members_name(watch->members, rank, who, sizeof who);
 	n = strlen(who);
 	if (n > 0 && state_of(watch, rank) == MU_ALIVE_STOPPED)
 		snprintf(who + n - 1, sizeof who - n, "; stopped)");
@@ -96,12 +96,12 @@ static void name(struct verdict *v, const struct mu_watch *watch, int rank)
 /* The awaited ranks, as world ranks; the whole node if they are unknown. */
 static int awaited(const struct mu_watch *watch, const struct mu_awaited *a, size_t i)
 {
-	const struct mu_topology *t = watch->topology;
+	const struct mu_members *m = watch->members;
 
 	if (a->n > 0)
 		return i < a->n && i < MU_AWAITED_MAX ? a->ranks[i] : -1;
-	for (int r = 0; a->somebody && r < t->size; r++)
-		if (t->slot_of[r] == (int)i)
+	for (int r = 0; a->somebody && r < m->size; r++)
+		if (m->topology.slot_of[r] == (int)i)
 			return r;
 	return -1;
 }
@@ -115,7 +115,7 @@ static void name_awaited(struct verdict *v, const struct mu_watch *watch,
 		const enum mu_alive state = state_of(watch, rank);
 		const bool still = state == MU_ALIVE_STILL || state == MU_ALIVE_STOPPED;
 
-		if (rank != watch->topology->rank && still == guilty)
+		if (rank != watch->members->rank && still == guilty)
 			name(v, watch, rank);
 	}
 }
@@ -123,15 +123,15 @@ static void name_awaited(struct verdict *v, const struct mu_watch *watch,
 /* Ranks of the node that a signal has stopped. */
 static void name_stopped(struct verdict *v, const struct mu_watch *watch, double now)
 {
-	const struct mu_topology *t = watch->topology;
+	const struct mu_members *m = watch->members;
 	double from = now;
 
-	for (int r = 0; watch->mine && r < t->size; r++) {
-		if (r == t->rank || state_of(watch, r) != MU_ALIVE_STOPPED)
+	for (int r = 0; watch->mine && r < m->size; r++) {
+		if (r == m->rank || state_of(watch, r) != MU_ALIVE_STOPPED)
 			continue;
 		name(v, watch, r);
-		if (watch->sights[t->slot_of[r]].stopped_from < from)
-			from = watch->sights[t->slot_of[r]].stopped_from;
+		if (watch->sights[m->topology.slot_of[r]].stopped_from < from)
+			from = watch->sights[m->topology.slot_of[r]].stopped_from;
 	}
 	v->by_the_way = v->sure = v->seen = v->n > 0;
 	v->seconds = v->n > 0 ? now - from : 0;
@@ -144,7 +144,7 @@ static void restart(struct mu_waiter *w, const struct mu_awaited *a)
 	int rank;
 
 	for (size_t i = 0; watch->mine && (rank = awaited(watch, a, i)) >= 0; i++) {
-		const int slot = watch->topology->slot_of[rank];
+		const int slot = watch->members->topology.slot_of[rank];
 
 		if (slot >= 0 && watch->sights[slot].moved > w->still)
 			w->still = watch->sights[slot].moved;
@@ -173,7 +173,7 @@ static struct verdict assess(struct mu_waiter *w, const struct mu_awaited *a, do
 {
 	struct verdict v = {.seconds = 0};
 
-	if (!w->watch || !w->watch->topology) {
+	if (!w->watch || !w->watch->members) {
 		v.seconds = a->n > 0 || a->somebody ? now - w->still : 0;
 		return v;
 	}
@@ -197,7 +197,7 @@ static bool may_warn(const struct mu_watch *watch, double now, double warn)
 
 	if (!watch || !watch->mine)
 		return true;
-	first = mu_wake_note(watch->topology, 0);
+	first = mu_wake_note(watch->members, 0);
 	before = atomic_load(&first->warned);
 	return atomic_load(&first->ended) == 0 && now - (double)before * 1e-9 >= 0.9 * warn &&
 	       atomic_compare_exchange_strong(&first->warned, &before, mu_nanoseconds(now));
@@ -211,7 +211,7 @@ static bool may_end(const struct mu_watch *watch, double now)
 
 	if (!watch || !watch->mine)
 		return true;
-	first = mu_wake_note(watch->topology, 0);
+	first = mu_wake_note(watch->members, 0);
 	return atomic_compare_exchange_strong(&first->ended, &before, mu_nanoseconds(now)) ||
 	       now - (double)before * 1e-9 > END_SECONDS;
 }
@@ -221,9 +221,9 @@ static void put_text(char *text, size_t nbytes, const struct mu_watch *watch,
 {
 	char me[32] = "this rank";
 
-	if (watch && watch->topology)
-		snprintf(me, sizeof me, "%s %d", mu_role_name(watch->topology->role),
-			 watch->topology->index);
+	if (watch && watch->members)
+		snprintf(me, sizeof me, "%s %d", mu_role_name(watch->members->role),
+			 watch->members->index);
 	if (v->by_the_way && *a->what)
 		snprintf(text, nbytes, "%s waits for %s, and %s did not move for %.1f s", me,
 			 a->what, v->names, v->seconds);
@@ -278,13 +278,13 @@ static int at_most(int a, int most)
 /* How much later than the limit this rank reports, so that one rank does. */
 static double delay_of(const struct mu_waiter *w, const struct verdict *v)
 {
-	const struct mu_topology *t = w->watch ? w->watch->topology : NULL;
+	const struct mu_members *m = w->watch ? w->watch->members : NULL;
 	const double unsure = v->sure ? 0 : UNSURE_SECONDS;
 	int turns = 0;
 
-	if (t && t->num_nodes > 1 && !v->seen) {
-		turns = 1 + at_most(t->node_of[t->rank], MOST_TURNS - 1);
-		turns += v->sure ? 0 : at_most(t->num_nodes, MOST_TURNS);
+	if (m && m->topology.num_nodes > 1 && !v->seen) {
+		turns = 1 + at_most(m->topology.my_node, MOST_TURNS - 1);
+		turns += v->sure ? 0 : at_most(m->topology.num_nodes, MOST_TURNS);
 	}
 	return unsure + turns * TURN_SECONDS;
 }

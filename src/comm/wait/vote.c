@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A minimum over ranks without waiting: see comm.h. */
-#include "watch.h"
+#include <muster/comm.h>
 
 enum mu_status mu_vote_open(struct mu_vote *v, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_meeting meeting = {.comm = comm,
-					   .what = "the other ranks to make a communicator"};
 
 	*v = (struct mu_vote){.comm = MPI_COMM_NULL, .request = MPI_REQUEST_NULL};
-	MU_MPI(MPI_Comm_idup(comm, &v->comm, &v->request));
-	MU_TRY(mu_watch_collective(&meeting, &v->request));
-	MU_MPI(MPI_Comm_set_errhandler(v->comm, MPI_ERRORS_RETURN));
+	MU_TRY(mu_comm_dup(comm, &v->comm, "the other ranks to make a communicator"));
 out:
 	return st;
 }
@@ -19,8 +15,8 @@ out:
 void mu_vote_close(struct mu_vote *v)
 {
 	/* What is in progress when a run fails never ends: the communicator is not freed. */
-	if (!mu_memory_is_kept() && v->comm != MPI_COMM_NULL && v->request == MPI_REQUEST_NULL)
-		MPI_Comm_free(&v->comm);
+	if (v->request == MPI_REQUEST_NULL)
+		mu_comm_close(&v->comm);
 }
 
 enum mu_status mu_vote_begin(struct mu_vote *v, int value)

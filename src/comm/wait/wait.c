@@ -44,11 +44,11 @@
  */
 #define GAP_SECONDS 0.5
 
-void mu_waiter_init(struct mu_waiter *w, const struct mu_topology *t)
+void mu_waiter_init(struct mu_waiter *w, const struct mu_members *m)
 {
-	*w = (struct mu_waiter){.topology = t && t->wake ? t : NULL, .watch = t ? t->watch : NULL};
-	if (w->topology)
-		w->count = mu_wake_count(t);
+	*w = (struct mu_waiter){.members = m && m->wake ? m : NULL, .watch = m ? m->watch : NULL};
+	if (w->members)
+		w->count = mu_wake_count(m);
 	mu_watch_begin(w->watch);
 }
 
@@ -76,11 +76,11 @@ static void nap(double seconds)
 /* Longest sleep after waiting for `waited` seconds. Ranks of other nodes cannot wake this rank. */
 static double sleep_seconds(const struct mu_waiter *w, double waited)
 {
-	const struct mu_topology *t = w->topology;
+	const struct mu_members *m = w->members;
 
-	if (t && w->only_woken)
+	if (m && w->only_woken)
 		return WOKEN_SLEEP;
-	if (t && t->num_nodes == 1)
+	if (m && m->topology.num_nodes == 1)
 		return clamp(waited * SLEEP_SHARE, SLEEP_MIN, SLEEP_MAX);
 	return clamp(waited * NAP_SHARE, NAP_MIN, NAP_MAX);
 }
@@ -89,11 +89,11 @@ static double sleep_seconds(const struct mu_waiter *w, double waited)
  * workers on other nodes, which cannot wake it, polls as long as a worker. */
 static double poll_seconds(const struct mu_waiter *w)
 {
-	const struct mu_topology *t = w->topology;
+	const struct mu_members *m = w->members;
 
-	if (t && t->role == MU_ROLE_SERVER && t->num_nodes == 1)
+	if (m && m->role == MU_ROLE_SERVER && m->topology.num_nodes == 1)
 		return SHORT_POLL_SECONDS;
-	if (t && w->only_woken && t->node_size > t->node_cores)
+	if (m && w->only_woken && m->topology.node_size > m->topology.node_cores)
 		return SHORT_POLL_SECONDS;
 	return YIELD_SECONDS;
 }
@@ -101,14 +101,14 @@ static double poll_seconds(const struct mu_waiter *w)
 /* Did the poll before this nap make progress? */
 static bool was_busy(const struct mu_waiter *w, double now)
 {
-	const double ranks = w->topology ? w->topology->size : 0;
+	const double ranks = w->members ? w->members->size : 0;
 
 	return now - w->awake > BUSY_SECONDS + ranks * BUSY_SECONDS_PER_RANK;
 }
 
 void mu_waiter_nap(struct mu_waiter *w)
 {
-	const struct mu_topology *t = w->topology;
+	const struct mu_members *m = w->members;
 	double now = mu_now();
 
 	if (w->since == 0)
@@ -119,20 +119,20 @@ void mu_waiter_nap(struct mu_waiter *w)
 		w->stirred = now;
 	w->last = now;
 	mu_watch_polled(w->watch, now);
-	if (t && mu_wake_count(t) != w->count) {
-		w->count = mu_wake_count(t);
+	if (m && mu_wake_count(m) != w->count) {
+		w->count = mu_wake_count(m);
 		w->stirred = now;
 	}
 	if (now - w->stirred < poll_seconds(w))
 		sched_yield();
-	else if (t)
-		mu_wake_sleep(t, w->count, sleep_seconds(w, now - w->stirred));
+	else if (m)
+		mu_wake_sleep(m, w->count, sleep_seconds(w, now - w->stirred));
 	else
 		nap(sleep_seconds(w, now - w->stirred));
 	w->awake = mu_now();
 }
 
-enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *requests,
+enum mu_status mu_wait_woken(const struct mu_members *m, int n, MPI_Request *requests,
 			     const char *what)
 {
 	enum mu_status st = MU_OK;
@@ -141,7 +141,7 @@ enum mu_status mu_wait_woken(const struct mu_topology *t, int n, MPI_Request *re
 	struct mu_waiter waiter;
 	int done = 0;
 
-	mu_waiter_init(&waiter, t);
+	mu_waiter_init(&waiter, m);
 	for (;;) {
 		MU_MPI(MPI_Testall(n, requests, &done, ignore));
 		if (done)

@@ -21,48 +21,48 @@ struct mu_wake_slot {
 	struct mu_note note;
 };
 
-enum mu_status mu_wake_open(struct mu_topology *t)
+enum mu_status mu_wake_open(struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_window_open(&t->wake, t, sizeof(struct mu_wake_slot)));
-	if (t->wake)
-		mu_alive_begin(mu_wake_note(t, t->node_rank));
+	MU_TRY(mu_window_open(&m->wake, &m->topology, sizeof(struct mu_wake_slot)));
+	if (m->wake)
+		mu_alive_begin(mu_wake_note(m, m->topology.node_rank));
 out:
 	return st;
 }
 
-void mu_wake_close(struct mu_topology *t)
+void mu_wake_close(struct mu_members *m)
 {
-	mu_window_close(t->wake);
-	t->wake = NULL;
+	mu_window_close(m->wake);
+	m->wake = NULL;
 }
 
-static struct mu_wake_slot *slot_of(const struct mu_topology *t, int node_rank)
+static struct mu_wake_slot *slot_of(const struct mu_members *m, int node_rank)
 {
-	return mu_window_of(t->wake, node_rank);
+	return mu_window_of(m->wake, node_rank);
 }
 
-void mu_wake(const struct mu_topology *t, int rank)
+void mu_wake(const struct mu_members *m, int rank)
 {
 	struct mu_wake_slot *slot;
 
-	if (!t->wake || t->slot_of[rank] < 0)
+	if (!m->wake || m->topology.slot_of[rank] < 0)
 		return;
-	slot = slot_of(t, t->slot_of[rank]);
+	slot = slot_of(m, m->topology.slot_of[rank]);
 	atomic_fetch_add(&slot->count, 1);
 	if (atomic_load(&slot->asleep))
 		syscall(SYS_futex, &slot->count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-uint32_t mu_wake_count(const struct mu_topology *t)
+uint32_t mu_wake_count(const struct mu_members *m)
 {
-	return t->wake ? atomic_load(&slot_of(t, t->node_rank)->count) : 0;
+	return m->wake ? atomic_load(&slot_of(m, m->topology.node_rank)->count) : 0;
 }
 
-void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
+void mu_wake_sleep(const struct mu_members *m, uint32_t count, double seconds)
 {
-	struct mu_wake_slot *slot = slot_of(t, t->node_rank);
+	struct mu_wake_slot *slot = slot_of(m, m->topology.node_rank);
 	struct timespec timeout = {0, (long)(seconds * 1e9)};
 
 	/* Sequentially consistent on both sides: either the waker sees `asleep`, or the futex sees
@@ -72,7 +72,7 @@ void mu_wake_sleep(const struct mu_topology *t, uint32_t count, double seconds)
 	atomic_fetch_sub(&slot->asleep, 1);
 }
 
-struct mu_note *mu_wake_note(const struct mu_topology *t, int node_rank)
+struct mu_note *mu_wake_note(const struct mu_members *m, int node_rank)
 {
-	return t->wake ? &slot_of(t, node_rank)->note : NULL;
+	return m->wake ? &slot_of(m, node_rank)->note : NULL;
 }

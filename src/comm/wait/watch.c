@@ -123,38 +123,38 @@ out:
 	return st;
 }
 
-/* ---- of a topology ---- */
+/* ---- of members ---- */
 
-enum mu_status mu_watch_open(struct mu_topology *t)
+enum mu_status mu_watch_open(struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
-	struct mu_group *inherited = group_of(t->world);
+	struct mu_group *inherited = group_of(m->comm);
 	struct mu_watch *watch = NULL;
 
 	MU_TRY(new_watch(&watch));
-	t->watch = watch;
+	m->watch = watch;
 	if (inherited)
 		watch->limits = inherited->watch->limits;
-	MU_TRY(MU_ALLOC(watch->sights, (size_t)t->node_size, "sights of ranks"));
-	MU_TRY(MU_ALLOC(watch->states, (size_t)t->node_size, "states of ranks"));
-	watch->copy = *t;
-	watch->topology = &watch->copy;
-	watch->mine = mu_wake_note(t, t->node_rank);
-	MU_TRY(attach(t->world, &watch->groups[MU_GROUP_WORLD]));
-	MU_TRY(attach(t->peers, &watch->groups[MU_GROUP_PEERS]));
-	MU_TRY(attach(t->node, &watch->groups[MU_GROUP_NODE]));
+	MU_TRY(MU_ALLOC(watch->sights, (size_t)m->topology.node_size, "sights of ranks"));
+	MU_TRY(MU_ALLOC(watch->states, (size_t)m->topology.node_size, "states of ranks"));
+	watch->copy = *m;
+	watch->members = &watch->copy;
+	watch->mine = mu_wake_note(m, m->topology.node_rank);
+	MU_TRY(attach(m->comm, &watch->groups[MU_GROUP_WORLD]));
+	MU_TRY(attach(m->peers, &watch->groups[MU_GROUP_PEERS]));
+	MU_TRY(attach(m->topology.node, &watch->groups[MU_GROUP_NODE]));
 out:
 	return st;
 }
 
-void mu_watch_close(struct mu_topology *t)
+void mu_watch_close(struct mu_members *m)
 {
-	if (!t->watch)
+	if (!m->watch)
 		return;
-	t->watch->topology = NULL;
-	t->watch->mine = NULL;
-	drop(t->watch);
-	t->watch = NULL;
+	m->watch->members = NULL;
+	m->watch->mine = NULL;
+	drop(m->watch);
+	m->watch = NULL;
 }
 
 void mu_watch_begin(const struct mu_watch *watch)
@@ -188,15 +188,15 @@ void mu_meeting_enter(const struct mu_meeting *meeting, struct mu_waiter *w)
 		atomic_fetch_add(&w->watch->mine->entered[group->kind], 1);
 }
 
-static bool is_member(const struct mu_topology *t, enum mu_group_kind kind, int rank)
+static bool is_member(const struct mu_members *m, enum mu_group_kind kind, int rank)
 {
-	const int n = t->role == MU_ROLE_WORKER ? t->num_workers : t->num_servers;
-	const int *peers = t->role == MU_ROLE_WORKER ? t->worker_ranks : t->server_ranks;
+	const int n = m->role == MU_ROLE_WORKER ? m->num_workers : m->num_servers;
+	const int *peers = m->role == MU_ROLE_WORKER ? m->worker_ranks : m->server_ranks;
 
 	if (kind == MU_GROUP_WORLD)
 		return true;
 	if (kind == MU_GROUP_NODE)
-		return t->slot_of[rank] >= 0;
+		return m->topology.slot_of[rank] >= 0;
 	for (int i = 0; i < n; i++)
 		if (peers[i] == rank)
 			return true;
@@ -206,12 +206,12 @@ static bool is_member(const struct mu_topology *t, enum mu_group_kind kind, int 
 /* A rank of this node has arrived if it has begun as many collectives of the group as this one. */
 static bool has_come(const struct mu_watch *watch, enum mu_group_kind kind, int rank)
 {
-	const struct mu_topology *t = watch->topology;
+	const struct mu_members *m = watch->members;
 	struct mu_note *theirs;
 
-	if (!watch->mine || t->slot_of[rank] < 0)
+	if (!watch->mine || m->topology.slot_of[rank] < 0)
 		return false;
-	theirs = mu_wake_note(t, t->slot_of[rank]);
+	theirs = mu_wake_note(m, m->topology.slot_of[rank]);
 	return (int32_t)(atomic_load(&theirs->entered[kind]) -
 			 atomic_load(&watch->mine->entered[kind])) >= 0;
 }
@@ -220,13 +220,13 @@ void mu_awaited_meeting(const void *context, struct mu_awaited *a)
 {
 	const struct mu_meeting *meeting = context;
 	const struct mu_group *group = group_of(meeting->comm);
-	const struct mu_topology *t = group ? group->watch->topology : NULL;
+	const struct mu_members *m = group ? group->watch->members : NULL;
 
 	snprintf(a->what, sizeof a->what, "%s", meeting->what);
 	a->setup = meeting->setup;
 	a->somebody = true;
-	for (int r = 0; t && group->kind < MU_GROUP_N && r < t->size; r++)
-		if (r != t->rank && is_member(t, group->kind, r) &&
+	for (int r = 0; m && group->kind < MU_GROUP_N && r < m->size; r++)
+		if (r != m->rank && is_member(m, group->kind, r) &&
 		    !has_come(group->watch, group->kind, r))
 			mu_awaited_add(a, r);
 }

@@ -13,12 +13,12 @@ struct mu_group {
 };
 
 struct mu_watch {
-	int refs;   /* references: the topology and communicators */
+	int refs;   /* references: the members and communicators */
 	int nested; /* depth of mu_waiter_nest */
 	struct mu_limits limits;
 	double next;                        /* time of the next check of other ranks */
-	const struct mu_topology *topology; /* NULL: none */
-	struct mu_topology copy;            /* a copy, because the caller may move its own */
+	const struct mu_members *members;   /* NULL: none */
+	struct mu_members copy;             /* a copy, because the caller may move its own */
 	struct mu_note *mine;               /* NULL: no shared page */
 	struct mu_sight *sights;            /* one per rank of the node */
 	enum mu_alive *states;
@@ -29,10 +29,10 @@ struct mu_watch {
 /* MU_ERR_PEER if another rank has raised the alarm. watch: NULL is allowed. */
 enum mu_status mu_alarm_look(struct mu_watch *watch, double now);
 
-/* Uses the limits of the communicator that the topology was made from. After mu_wake_open. */
-enum mu_status mu_watch_open(struct mu_topology *t);
+/* Uses the limits of the communicator that the members were made from. After mu_wake_open. */
+enum mu_status mu_watch_open(struct mu_members *m);
 /* Call before the communicators are freed. */
-void mu_watch_close(struct mu_topology *t);
+void mu_watch_close(struct mu_members *m);
 
 /* A wait of this rank begins; it has polled. NULL is allowed. */
 void mu_watch_begin(const struct mu_watch *watch);

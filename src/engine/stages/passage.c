@@ -16,24 +16,6 @@ struct mu_passage {
 	size_t begun, passed;
 };
 
-enum mu_status mu_passage_comm_new(MPI_Comm *out, MPI_Comm comm)
-{
-	enum mu_status st = MU_OK;
-	MPI_Request request = MPI_REQUEST_NULL;
-
-	MU_MPI(MPI_Comm_idup(comm, out, &request));
-	MU_TRY(mu_wait_all(1, &request, "the other ranks to make a communicator"));
-	MU_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN));
-out:
-	return st;
-}
-
-void mu_passage_comm_free(MPI_Comm *comm)
-{
-	if (*comm != MPI_COMM_NULL)
-		MPI_Comm_free(comm);
-}
-
 static size_t pieces_of(size_t nbytes)
 {
 	return (nbytes + PIECE - 1) / PIECE;

@@ -169,7 +169,7 @@ enum mu_status mu_engine_staged_open(struct mu_engine *e, size_t batch)
 	e->plan = s->whole;
 	MU_TRY(make_stages(e));
 	if (!e->devices.threads)
-		MU_TRY(mu_engine_threads_new(&e->devices.threads, 1, e->topology));
+		MU_TRY(mu_engine_threads_new(&e->devices.threads, 1, e->members));
 	MU_TRY(mu_engine_threads_counters(e->devices.threads,
 					  mu_engine_border_counter(e, s->n_borders, 0)));
 	MU_TRY(for_all_slots(e, plan_full));

@@ -117,7 +117,7 @@ enum mu_status mu_engine_borders_open(struct mu_engine *e)
 	struct engine_staged *s = e->split;
 	size_t *nbytes = NULL;
 
-	MU_TRY(mu_passage_comm_new(&s->comm, e->topology->peers));
+	MU_TRY(mu_comm_dup(e->members->peers, &s->comm, "the other ranks to make a communicator"));
 	MU_TRY(MU_ALLOC(nbytes, e->split->n_groups * KINDS, "borders"));
 	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
@@ -137,7 +137,7 @@ void mu_engine_borders_close(struct mu_engine *e)
 	for (size_t b = 0; s->borders && b < s->n_borders; b++)
 		for (int way = 0; way < ENGINE_WAYS; way++)
 			mu_passage_free(s->borders[b].ways[way].passage);
-	mu_passage_comm_free(&s->comm);
+	mu_comm_close(&s->comm);
 	mu_free(s->kinds);
 }
 
@@ -183,7 +183,7 @@ static enum mu_status send_ready(struct mu_engine *e, const struct engine_border
 	for (const size_t made = mu_engine_threads_count(e->devices.threads, i); w->begun < made;
 	     w->begun++) {
 		MU_TRY(mu_passage_send(w->passage));
-		mu_wake(e->topology, e->topology->worker_ranks[w->peer]);
+		mu_wake(e->members, e->members->worker_ranks[w->peer]);
 	}
 out:
 	return st;
@@ -239,7 +239,7 @@ void mu_engine_borders_awaited(const void *context, struct mu_awaited *a)
 			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->passed < s->n_now)
-				mu_awaited_add(a, e->topology->worker_ranks[w->peer]);
+				mu_awaited_add(a, e->members->worker_ranks[w->peer]);
 		}
 }
 

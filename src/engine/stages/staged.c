@@ -314,7 +314,7 @@ static enum mu_status begin_job(struct mu_engine *e)
 
 	MU_TRY(mu_engine_borders_begin(e));
 	e->split->under_way = true;
-	mu_waiter_init(&e->split->waiter, e->topology);
+	mu_waiter_init(&e->split->waiter, e->members);
 	mu_engine_threads_begin(e->devices.threads, work, e);
 out:
 	return st;

@@ -73,8 +73,8 @@ out:
 enum mu_status mu_engine_team_open(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = e->topology;
-	const size_t workers = (size_t)t->num_workers;
+	const struct mu_members *m = e->members;
+	const size_t workers = (size_t)m->num_workers;
 	struct engine_team *team = &e->team;
 
 	MU_TRY(mu_engine_team_size(e->conf, &team->size));
@@ -82,10 +82,10 @@ enum mu_status mu_engine_team_open(struct mu_engine *e)
 		MU_FAIL(MU_ERR_USAGE,
 			"--model-parallel-ranks: %zu worker%s (%d ranks, %d of them servers) "
 			"cannot be divided into teams of %zu",
-			workers, MU_S(workers), t->size, t->num_servers, team->size);
+			workers, MU_S(workers), m->size, m->num_servers, team->size);
 	team->n = workers / team->size;
-	team->index = (size_t)t->index / team->size;
-	team->member = (size_t)t->index % team->size;
+	team->index = (size_t)m->index / team->size;
+	team->member = (size_t)m->index % team->size;
 out:
 	return st;
 }

@@ -23,7 +23,7 @@ enum mu_status mu_engine_team_size(const struct conf *v, size_t *size);
 /* The stages of a list of groups of layers. */
 enum mu_status mu_engine_team_stages(const struct conf *v, const struct mu_plan *plan,
 				     struct mu_stages *stages);
-/* After the topology is known. MU_ERR_USAGE, on all ranks: the workers cannot be divided into
+/* After the members are known. MU_ERR_USAGE, on all ranks: the workers cannot be divided into
  * teams. */
 enum mu_status mu_engine_team_open(struct mu_engine *e);
 /* The worker number of a member of this team. */

@@ -77,8 +77,8 @@ enum mu_status mu_nccl_comm_wait(struct mu_kv *kv, const char *what)
 	struct mu_waiter waiter;
 	bool busy;
 
-	mu_waiter_init(&waiter, kv->topology);
-	waiter.topology = NULL; /* GPUs do not wake */
+	mu_waiter_init(&waiter, kv->members);
+	waiter.members = NULL; /* GPUs do not wake */
 	for (;;) {
 		MU_TRY(poll_errors(kv->ends.nccl, what, &busy));
 		if (!busy)
@@ -151,7 +151,7 @@ static enum mu_status fill_list(const struct mu_kv *kv, struct gpu_list *gpu_lis
 	enum mu_status st = MU_OK;
 	const struct mu_nccl *n = kv->ends.nccl;
 
-	gpu_list->worker = (uint64_t)kv->topology->index;
+	gpu_list->worker = (uint64_t)kv->members->index;
 	for (size_t i = 0; i < n->n_gpus; i++)
 		MU_TRY(add_gpu(n, n->gpus[i].device, gpu_list));
 out:

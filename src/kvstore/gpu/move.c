@@ -153,8 +153,8 @@ enum mu_status mu_nccl_wait_event(struct mu_kv *kv, const struct nccl_gpu *g, CU
 	struct mu_waiter waiter;
 	CUresult result;
 
-	mu_waiter_init(&waiter, kv->topology);
-	waiter.topology = NULL; /* GPUs do not wake ranks: naps stay short */
+	mu_waiter_init(&waiter, kv->members);
+	waiter.members = NULL; /* GPUs do not wake ranks: naps stay short */
 	while ((result = n->api.cuEventQuery(event)) == CUDA_ERROR_NOT_READY) {
 		MU_TRY(mu_nccl_comm_check(n, what));
 		if (n->serve)

@@ -40,7 +40,7 @@ static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *con
 	n->config = config->optim;
 	n->config.name = rule->name; /* the caller may free its string */
 	n->config.prior = false;
-	MU_TRY(MU_ALLOC(n->all, (size_t)kv->topology->num_workers, "samples of the workers"));
+	MU_TRY(MU_ALLOC(n->all, (size_t)kv->members->num_workers, "samples of the workers"));
 	if (n->way != NCCL_SHARDS)
 		MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
 out:
@@ -105,8 +105,8 @@ void mu_nccl_close(struct mu_kv *kv)
 	if (!n)
 		return;
 	mu_nccl_shards_close(n);
-	if (n->comm != kv->comm && n->comm != MPI_COMM_NULL)
-		MPI_Comm_free(&n->comm);
+	if (n->comm != kv->comm)
+		mu_comm_close(&n->comm);
 	mu_free(n->homes);
 	mu_free(n->pieces);
 	mu_free(n->all);
@@ -199,7 +199,7 @@ enum mu_status mu_nccl_check_gpus(const struct mu_kv *kv)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"kv-store %s on rank %d has no GPU: mu_kv_set_devices comes before "
 			"mu_kv_weights_init",
-			kv->kind.name, kv->topology->rank);
+			kv->kind.name, kv->members->rank);
 out:
 	return st;
 }
@@ -264,7 +264,7 @@ static enum mu_status count_samples(struct mu_kv *kv)
 		goto out;
 	MU_TRY(mu_nccl_wait_request(kv, &n->request, "the samples of the other workers"));
 	n->count = 0;
-	for (int w = 0; w < kv->topology->num_workers; w++) {
+	for (int w = 0; w < kv->members->num_workers; w++) {
 		n->count += n->all[w].count;
 		if (n->all[w].notice > kv->notices.received)
 			kv->notices.received = n->all[w].notice;

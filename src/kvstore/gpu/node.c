@@ -203,8 +203,8 @@ static enum mu_status push_rest(struct mu_kv *kv)
 	struct mu_nccl *n = kv->ends.nccl;
 	struct mu_waiter waiter;
 
-	mu_waiter_init(&waiter, kv->topology);
-	waiter.topology = NULL; /* GPUs do not wake ranks */
+	mu_waiter_init(&waiter, kv->members);
+	waiter.members = NULL; /* GPUs do not wake ranks */
 	for (;;) {
 		const size_t before = n->pushed;
 
@@ -268,9 +268,9 @@ static size_t find_home(const struct mu_kv *kv, const struct mu_kv_part *part, c
 {
 	const struct mu_kv_group *g = &kv->ends.worker->groups[part->server];
 	const size_t leader = mu_kv_group_leader(g, part->number);
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	const int node = t->node_of[t->rank];
+	const int node = m->topology.my_node;
 	size_t home = 0, i = 0;
 
 	if (nodes->reduces[node]) /* else the worker is alone */
@@ -300,18 +300,13 @@ out:
 /* Workers whose GPUs sum together. */
 static enum mu_status split(struct mu_kv *kv)
 {
-	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
-	const int node = t->node_of[t->rank];
+	const struct mu_members *m = kv->members;
+	const int node = m->topology.my_node;
 	const int first = mu_count(kv->nodes.workers[kv->nodes.first[node]]);
 
 	kv->ends.nccl->comm = MPI_COMM_NULL;
-	MU_TRY(mu_barrier(t->peers)); /* the next call blocks: not before all are here */
-	MU_MPI(MPI_Comm_split(t->peers, kv->nodes.reduces[node] ? first : t->index, t->index,
-			      &kv->ends.nccl->comm));
-	MU_MPI(MPI_Comm_set_errhandler(kv->ends.nccl->comm, MPI_ERRORS_RETURN));
-out:
-	return st;
+	return mu_comm_split(m->peers, kv->nodes.reduces[node] ? first : m->index, m->index,
+			     &kv->ends.nccl->comm);
 }
 
 static enum mu_status join(struct mu_kv *kv)
@@ -327,7 +322,7 @@ out:
 static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *devices, size_t n)
 {
 	enum mu_status st = MU_OK;
-	MPI_Comm peers = kv->topology->peers;
+	MPI_Comm peers = kv->members->peers;
 
 	MU_TRY(mu_agree(mu_nccl_open_gpus(kv, devices, n), peers));
 	MU_TRY(mu_agree(split(kv), peers));
@@ -341,7 +336,7 @@ static enum mu_status open_node(struct mu_kv *kv, const struct mu_kv_config *con
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->topology->role == MU_ROLE_WORKER)
+	if (kv->members->role == MU_ROLE_WORKER)
 		MU_TRY(mu_nccl_open(kv, NCCL_PARTS));
 	MU_TRY(kv->kind.below->open(kv, config));
 out:
@@ -382,7 +377,7 @@ static enum mu_status collect(struct mu_kv *kv)
 
 static enum mu_status meet(struct mu_kv *kv)
 {
-	return kv->kind.below->meet ? kv->kind.below->meet(kv) : mu_barrier(kv->topology->peers);
+	return kv->kind.below->meet ? kv->kind.below->meet(kv) : mu_barrier(kv->members->peers);
 }
 
 /* The host has only the parts that this worker has pulled. */

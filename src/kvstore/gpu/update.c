@@ -86,13 +86,13 @@ enum mu_status mu_nccl_updates_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
 	struct mu_nccl *n = kv->ends.nccl;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	char why[128] = "";
 
 	if (n->way != NCCL_SHARDS)
 		assign_buckets(kv);
 	n->updates = mu_optim_is_by_element(optim_of(kv), why, sizeof why);
-	if (t->index == 0)
+	if (m->index == 0)
 		mu_log_detail("the optimizer works on %s%s",
 			      n->updates ? "the GPUs" : "the CPU: ", why);
 	for (size_t b = 0; n->updates && b < kv->model.plan.n_buckets; b++)

@@ -10,7 +10,7 @@ static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g
 		       struct mu_awaited *a)
 {
 	for (size_t i = 0; i < g->n; i++)
-		mu_awaited_add(a, s->kv->topology->worker_ranks[g->workers[i]]);
+		mu_awaited_add(a, s->kv->members->worker_ranks[g->workers[i]]);
 	if (g->n > 1)
 		a->direct = false;
 }
@@ -50,7 +50,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "all workers to begin step %llu",
 				 (unsigned long long)s->from.peers[w].step + 1);
-		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+		mu_awaited_add(a, s->kv->members->worker_ranks[w]);
 	}
 	for (size_t w = 0; w < s->from.n_workers; w++) {
 		if (!mu_kv_staleness_delays_others(s, w))
@@ -58,7 +58,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "step %llu of workers that are behind",
 				 (unsigned long long)s->from.peers[w].pushed + 1);
-		mu_awaited_add(a, s->kv->topology->worker_ranks[w]);
+		mu_awaited_add(a, s->kv->members->worker_ranks[w]);
 	}
 }
 
@@ -66,7 +66,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 static void add_leader(const struct mu_kv *kv, size_t bucket, size_t part, struct mu_awaited *a)
 {
 	const struct mu_kv_leader *l = &kv->ends.worker->leader;
-	const int *ranks = kv->topology->worker_ranks;
+	const int *ranks = kv->members->worker_ranks;
 	const size_t before = a->n;
 
 	for (size_t i = 0; i < l->n; i++)

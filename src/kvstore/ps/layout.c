@@ -5,13 +5,13 @@
 /* Bytes of the weights that the servers keep for workers, on all servers. */
 static size_t copies(const struct mu_kv *kv)
 {
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	size_t n = 0;
 
 	for (int s = 0; !kv->kind.synchronous && s < kv->ends.n_servers; s++)
-		for (int w = 0; w < t->num_workers; w++)
-			if (!kv->arrays.window ||
-			    t->node_of[t->worker_ranks[w]] != t->node_of[t->server_ranks[s]])
+		for (int w = 0; w < m->num_workers; w++)
+			if (!kv->arrays.window || m->topology.node_of[m->worker_ranks[w]] !=
+							  m->topology.node_of[m->server_ranks[s]])
 				n += mu_kv_plan_load(&kv->model.plan, s);
 	return n * sizeof(float);
 }
@@ -22,7 +22,7 @@ static struct mu_kv_memory memory_of(const struct mu_kv *kv)
 	const struct mu_kv_worker *w = kv->ends.worker;
 	struct mu_kv_memory m = {.gradients = 0};
 
-	if (kv->topology->role == MU_ROLE_WORKER)
+	if (kv->members->role == MU_ROLE_WORKER)
 		m.gradients = kv->model.n_gradients * sizeof(float);
 	if (w && w->leader.messages)
 		m.led = w->leader.messages->n * sizeof(float);
@@ -43,7 +43,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 		.bytes_copies = copies(kv),
 		.memory = memory_of(kv),
 		.shares_memory = kv->arrays.window != NULL,
-		.sums_on_node = kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]],
+		.sums_on_node = kv->nodes.reduces[kv->members->topology.my_node],
 		.bytes_pushed = mu_kv_message_bytes(kv, &kv->push_coder),
 		.bytes_pulled = mu_kv_message_bytes(kv, &kv->pull_coder),
 	};
@@ -63,10 +63,10 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 static size_t count_sources(const struct mu_kv *kv, bool shared, int server)
 {
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	const int home = kv->topology->node_of[kv->ends.server_ranks[server]];
+	const int home = kv->members->topology.node_of[kv->ends.server_ranks[server]];
 	size_t n = 0;
 
-	for (int node = 0; node < kv->topology->num_nodes; node++) {
+	for (int node = 0; node < kv->members->topology.num_nodes; node++) {
 		const size_t workers = nodes->first[node + 1] - nodes->first[node];
 
 		if (node != home)
@@ -131,9 +131,9 @@ static enum mu_status count_memory(const struct mu_kv *kv, const struct mu_kv_co
 	const bool sums = kv->model.lives && mu_optim_needs_norms(&config->optim);
 	size_t *led = NULL, n = 0;
 
-	MU_TRY(MU_ALLOC(led, (size_t)kv->topology->num_workers, "what workers lead"));
+	MU_TRY(MU_ALLOC(led, (size_t)kv->members->num_workers, "what workers lead"));
 	m->gradients = kv->model.n_gradients * sizeof(float);
-	for (int node = 0; !shared && node < kv->topology->num_nodes; node++)
+	for (int node = 0; !shared && node < kv->members->topology.num_nodes; node++)
 		MU_TRY(count_led(kv, node, led, &n));
 	m->led = n * sizeof(float);
 	for (int s = 0; s < kv->ends.n_servers; s++) {
@@ -187,26 +187,26 @@ static double model_bytes(const struct mu_kv *kv)
 /* Ranks of a node share memory, or add up their gradients before they send. */
 static bool nodes_are_one(const struct mu_kv *kv)
 {
-	return kv->arrays.window || kv->nodes.reduces[kv->topology->node_of[kv->topology->rank]];
+	return kv->arrays.window || kv->nodes.reduces[kv->members->topology.my_node];
 }
 
 /* Models that the busiest node sends, and receives, if its ranks send one sum, and nothing to each
  * other. */
 static double node_models(const struct mu_kv *kv)
 {
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	double most = 0, nodes = 0; /* nodes with workers */
 
 	for (int pass = 0; pass < 2; pass++)
-		for (int node = 0; node < t->num_nodes; node++) {
+		for (int node = 0; node < m->topology.num_nodes; node++) {
 			double part = 0, workers = 0, load;
 
-			for (int w = 0; w < t->num_workers; w++)
-				if (t->node_of[t->worker_ranks[w]] == node)
+			for (int w = 0; w < m->num_workers; w++)
+				if (m->topology.node_of[m->worker_ranks[w]] == node)
 					workers = 1;
-			for (int s = 0; s < t->num_servers; s++)
-				if (t->node_of[t->server_ranks[s]] == node)
-					part += 1.0 / t->num_servers;
+			for (int s = 0; s < m->num_servers; s++)
+				if (m->topology.node_of[m->server_ranks[s]] == node)
+					part += 1.0 / m->num_servers;
 			nodes += pass == 0 ? workers : 0;
 			load = workers * (1 - part) + part * (nodes - workers);
 			most = pass == 1 && load > most ? load : most;
@@ -216,7 +216,7 @@ static double node_models(const struct mu_kv *kv)
 
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
-	double n = kv->topology->num_workers, k = kv->ends.n_servers;
+	double n = kv->members->num_workers, k = kv->ends.n_servers;
 	double models; /* that the busiest link carries each way */
 
 	if (kv->kind.one_worker || kv->kind.on_gpus)
@@ -232,7 +232,7 @@ double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 
 double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second)
 {
-	double n = kv->topology->num_workers, k = kv->topology->num_servers;
+	double n = kv->members->num_workers, k = kv->members->num_servers;
 
 	if (kv->kind.one_worker || kv->kind.on_gpus || n < 2 ||
 	    nodes_are_one(kv))

@@ -10,11 +10,11 @@
 enum mu_status mu_kv_leader_open(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
 	struct mu_kv_leader *l = &kv->ends.worker->leader;
-	const int node = t->node_of[t->rank];
-	const size_t me = (size_t)t->index;
+	const int node = m->topology.my_node;
+	const size_t me = (size_t)m->index;
 
 	if (!nodes->reduces[node] || nodes->by_gpus)
 		goto out;
@@ -109,7 +109,7 @@ void mu_kv_leader_wake(const struct mu_kv *kv)
 
 	for (size_t i = 0; i < l->n; i++)
 		if (i != l->me)
-			mu_wake(kv->topology, kv->topology->worker_ranks[l->workers[i]]);
+			mu_wake(kv->members, kv->members->worker_ranks[l->workers[i]]);
 }
 
 /* The node's i-th worker's gradients of a part, the k-th that this worker leads. */

@@ -4,33 +4,33 @@
 
 #include "nodes.h"
 
-static void sort_workers(struct mu_kv_nodes *nodes, const struct mu_topology *t)
+static void sort_workers(struct mu_kv_nodes *nodes, const struct mu_members *m)
 {
 	size_t n = 0;
 
-	for (int node = 0; node < t->num_nodes; node++) {
+	for (int node = 0; node < m->topology.num_nodes; node++) {
 		nodes->first[node] = n;
-		for (int w = 0; w < t->num_workers; w++)
-			if (t->node_of[t->worker_ranks[w]] == node)
+		for (int w = 0; w < m->num_workers; w++)
+			if (m->topology.node_of[m->worker_ranks[w]] == node)
 				nodes->workers[n++] = (size_t)w;
 	}
-	nodes->first[t->num_nodes] = n;
+	nodes->first[m->topology.num_nodes] = n;
 }
 
 enum mu_status mu_kv_nodes_open(struct mu_kv *kv, enum mu_kv_node node)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const bool by_gpus = kv->kind.below && kv->kind.synchronous;
-	const bool by_cpus = t->num_nodes > 1 && node != MU_KV_NODE_NONE && !kv->kind.on_gpus &&
-			     !kv->own_weights && !mu_kv_is_coded(kv);
+	const bool by_cpus = m->topology.num_nodes > 1 && node != MU_KV_NODE_NONE &&
+			     !kv->kind.on_gpus && !kv->own_weights && !mu_kv_is_coded(kv);
 	struct mu_kv_nodes *nodes = &kv->nodes;
 
-	MU_TRY(MU_ALLOC(nodes->workers, (size_t)t->num_workers, "workers by node"));
-	MU_TRY(MU_ALLOC(nodes->first, (size_t)t->num_nodes + 1, "nodes"));
-	MU_TRY(MU_ALLOC(nodes->reduces, (size_t)t->num_nodes, "nodes that reduce"));
-	sort_workers(nodes, t);
-	for (int n = 0; n < t->num_nodes; n++)
+	MU_TRY(MU_ALLOC(nodes->workers, (size_t)m->num_workers, "workers by node"));
+	MU_TRY(MU_ALLOC(nodes->first, (size_t)m->topology.num_nodes + 1, "nodes"));
+	MU_TRY(MU_ALLOC(nodes->reduces, (size_t)m->topology.num_nodes, "nodes that reduce"));
+	sort_workers(nodes, m);
+	for (int n = 0; n < m->topology.num_nodes; n++)
 		nodes->reduces[n] =
 			(by_gpus || by_cpus) && nodes->first[n + 1] - nodes->first[n] > 1;
 	nodes->by_gpus = by_gpus;
@@ -51,17 +51,17 @@ static size_t remote_before(const struct mu_kv *kv, int end, int node)
 	size_t n = 0;
 
 	for (int s = 0; s < end; s++)
-		n += kv->topology->node_of[kv->ends.server_ranks[s]] != node;
+		n += kv->members->topology.node_of[kv->ends.server_ranks[s]] != node;
 	return n;
 }
 
 struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s)
 {
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	const int node = t->node_of[t->worker_ranks[w]];
+	const int node = m->topology.node_of[m->worker_ranks[w]];
 	const size_t *at = nodes->workers + nodes->first[node];
-	const bool here = t->node_of[kv->ends.server_ranks[s]] == node;
+	const bool here = m->topology.node_of[kv->ends.server_ranks[s]] == node;
 
 	if (nodes->by_gpus && kv->kind.hosted && here)
 		w = (size_t)s;

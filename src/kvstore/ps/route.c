@@ -29,13 +29,13 @@ static struct mu_kv_route find_route(const struct mu_kv *kv, const struct mu_kv_
 {
 	const struct mu_kv_group *g = &kv->ends.worker->groups[part->server];
 	const size_t leader = mu_kv_group_leader(g, part->number);
-	const bool is_leader = leader == (size_t)kv->topology->index;
+	const bool is_leader = leader == (size_t)kv->members->index;
 	const bool direct = is_leader || !mu_kv_sends_to(kv, part->server);
 
 	return (struct mu_kv_route){
 		.kind = kind_of(kv, part->server, g->n, is_leader),
 		.rank = direct ? kv->ends.server_ranks[part->server]
-			       : kv->topology->worker_ranks[leader],
+			       : kv->members->worker_ranks[leader],
 		.leader = node_index(g, leader),
 	};
 }
@@ -47,7 +47,7 @@ enum mu_status mu_kv_routes_open(struct mu_kv *kv)
 
 	MU_TRY(MU_ALLOC(w->groups, (size_t)kv->ends.n_servers, "leaders, by server"));
 	for (int s = 0; s < kv->ends.n_servers; s++)
-		w->groups[s] = mu_kv_group_of(kv, (size_t)kv->topology->index, s);
+		w->groups[s] = mu_kv_group_of(kv, (size_t)kv->members->index, s);
 	MU_TRY(MU_ALLOC(w->routes, kv->model.plan.n_parts + 1, "routes of parts"));
 	for (size_t p = 0; p < kv->model.plan.n_parts; p++)
 		w->routes[p] = find_route(kv, &kv->model.plan.parts[p]);

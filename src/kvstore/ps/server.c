@@ -19,7 +19,7 @@ enum mu_status mu_kv_server_receive_next(struct mu_kv_server *s, size_t p, size_
 	if (s->from.peers[w].shm.pipe && s->shards.taken) {
 		mu_kv_shm_take(&s->from.peers[w].shm, p);
 		if (s->kv->rules.whole_steps) /* else the result follows, and wakes it */
-			mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+			mu_wake(s->kv->members, s->kv->members->worker_ranks[w]);
 	}
 out:
 	return st;
@@ -29,7 +29,7 @@ enum mu_status mu_kv_server_wait_sent(struct mu_kv_server *s, size_t p, size_t w
 {
 	if (!mu_kv_is_remote(s, w))
 		return MU_OK;
-	return mu_wait_woken(s->kv->topology, 1, &s->requests.pulls[mu_kv_request(s, p, w)],
+	return mu_wait_woken(s->kv->members, 1, &s->requests.pulls[mu_kv_request(s, p, w)],
 			     "a worker to receive weights");
 }
 
@@ -43,7 +43,7 @@ enum mu_status mu_kv_server_send_part(struct mu_kv_server *s, size_t p, size_t w
 		mu_kv_shm_return(&s->from.peers[w].shm, p);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_OUT);
-	mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+	mu_wake(s->kv->members, s->kv->members->worker_ranks[w]);
 out:
 	return st;
 }
@@ -56,7 +56,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		mu_kv_is_remote(s, w) ? &s->requests.answers[s->from.peers[w].slot] : NULL;
 
 	if (send)
-		MU_TRY(mu_wait_woken(s->kv->topology, 1, send, "a worker to receive an answer"));
+		MU_TRY(mu_wait_woken(s->kv->members, 1, send, "a worker to receive an answer"));
 	s->kv->rates.lr = lr;
 	s->from.peers[w].answer = (struct wire_answer){
 		.progress = s->kv->rates.progress,
@@ -74,7 +74,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		mu_kv_log_server_answer(s, w);
 	/* In a step the weights, which follow, wake the worker. */
 	if (s->from.peers[w].doing != WIRE_STEP || s->held.n_parts == 0)
-		mu_wake(s->kv->topology, s->kv->topology->worker_ranks[w]);
+		mu_wake(s->kv->members, s->kv->members->worker_ranks[w]);
 out:
 	return st;
 }
@@ -107,9 +107,9 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 	MU_TRY(mu_requests_new(&requests, s->held.n_parts));
 	for (size_t p = 0; p < s->held.n_parts; p++)
 		MU_MPI(MPI_Irecv(mu_kv_held(s, p), mu_count(s->held.parts[p].n), MPI_FLOAT,
-				 s->kv->topology->worker_ranks[0], WIRE_TAG_WEIGHTS, s->kv->comm,
+				 s->kv->members->worker_ranks[0], WIRE_TAG_WEIGHTS, s->kv->comm,
 				 &requests[p]));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(s->held.n_parts), requests,
+	MU_TRY(mu_wait_woken(s->kv->members, mu_count(s->held.n_parts), requests,
 			     "worker 0's first weights"));
 	for (size_t p = 0; p < s->held.n_parts; p++) {
 		set_part_weights(s, p, mu_kv_held(s, p));
@@ -278,11 +278,11 @@ static enum mu_status stop(struct mu_kv_server *s)
 		if (!mu_request_is_complete(
 			    s->requests.pushes[i])) /* shards: not all have started */
 			MU_MPI(MPI_Cancel(&s->requests.pushes[i]));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(n_all), s->requests.pushes,
+	MU_TRY(mu_wait_woken(s->kv->members, mu_count(n_all), s->requests.pushes,
 			     "receives to be cancelled"));
 	for (size_t w = 0; w < s->from.n_workers; w++)
 		MU_TRY(mu_kv_server_answer(s, w, s->kv->rates.lr));
-	MU_TRY(mu_wait_woken(s->kv->topology, mu_count(mu_kv_server_requests(s)),
+	MU_TRY(mu_wait_woken(s->kv->members, mu_count(mu_kv_server_requests(s)),
 			     s->requests.answers, "the workers to receive the last answers"));
 out:
 	return st;
@@ -336,7 +336,7 @@ enum mu_status mu_kv_server_serve(struct mu_kv *kv)
 	int n = 0;
 
 	MU_TRY(mu_kv_server_start(s));
-	mu_waiter_init(&waiter, kv->topology);
+	mu_waiter_init(&waiter, kv->members);
 	waiter.only_woken = s->from.n_remote == 0;
 	while (!s->stopped) {
 		MU_TRY(mu_kv_server_poll(s, &n));
@@ -366,8 +366,8 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 	s->held.flat = kv->pull_coder.codec
 			       ? NULL
 			       : kv->arrays.results; /* workers then have weights of their own */
-	s->index = kv->topology->index;
-	s->from.n_workers = (size_t)kv->topology->num_workers;
+	s->index = kv->members->index;
+	s->from.n_workers = (size_t)kv->members->num_workers;
 	s->self = kv->kind.hosted ? (size_t)s->index : s->from.n_workers;
 	MU_TRY(mu_kv_server_parts_open(s, config));
 out:

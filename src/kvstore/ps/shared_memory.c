@@ -42,23 +42,14 @@ static size_t round_up(size_t nbytes)
 
 static int slot_of(const struct mu_kv *kv, int rank)
 {
-	return kv->topology->slot_of[rank];
-}
-
-/* The first worker of this node; -1 if it has none. */
-static int first_worker(const struct mu_kv *kv)
-{
-	for (int w = 0; w < kv->topology->num_workers; w++)
-		if (slot_of(kv, kv->topology->worker_ranks[w]) >= 0)
-			return w;
-	return -1;
+	return kv->members->topology.slot_of[rank];
 }
 
 static struct segment lay_out(const struct mu_kv *kv, int w)
 {
 	struct segment s = {0};
 
-	if (kv->own_weights || w == first_worker(kv))
+	if (kv->own_weights || w == kv->members->topology.first_worker)
 		s.gradients = round_up(kv->model.plan.n * sizeof(float));
 	s.pipes = s.gradients + round_up(kv->model.n_gradients * sizeof(float));
 	return s;
@@ -93,7 +84,7 @@ static size_t counter_bytes(const struct mu_kv *kv)
 static bool has_pipe(const struct mu_kv *kv, int w, int s)
 {
 	return slot_of(kv, kv->ends.server_ranks[s]) >= 0 &&
-	       kv->ends.server_ranks[s] != kv->topology->worker_ranks[w];
+	       kv->ends.server_ranks[s] != kv->members->worker_ranks[w];
 }
 
 /* Bytes of worker w's pipes to the server ends before this one. */
@@ -108,12 +99,12 @@ static size_t pipes_before(const struct mu_kv *kv, int w, int end)
 
 static char *memory_of(const struct mu_kv *kv, int w)
 {
-	return mu_window_of(kv->arrays.window, slot_of(kv, kv->topology->worker_ranks[w]));
+	return mu_window_of(kv->arrays.window, slot_of(kv, kv->members->worker_ranks[w]));
 }
 
 static float *results_of(const struct mu_kv *kv, int w)
 {
-	void *at = memory_of(kv, kv->own_weights ? w : first_worker(kv));
+	void *at = memory_of(kv, kv->own_weights ? w : kv->members->topology.first_worker);
 
 	return at;
 }
@@ -156,7 +147,7 @@ out:
 static enum mu_status report_no_room(const struct mu_kv *kv, enum mu_kv_node node, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_topology *t = &kv->members->topology;
 
 	errno = ENOSPC; /* also where another rank found it: see mu_trace_is_final */
 	if (node == MU_KV_NODE_SHM)
@@ -174,9 +165,9 @@ out:
 
 bool mu_kv_shares_memory(const struct mu_kv *kv, enum mu_kv_node node)
 {
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const bool by_gpus =
-		kv->kind.on_gpus && (!kv->kind.below || kv->nodes.reduces[t->node_of[t->rank]]);
+		kv->kind.on_gpus && (!kv->kind.below || kv->nodes.reduces[m->topology.my_node]);
 
 	return node != MU_KV_NODE_MPI && node != MU_KV_NODE_NONE && !kv->kind.one_worker &&
 	       !by_gpus;
@@ -185,25 +176,25 @@ bool mu_kv_shares_memory(const struct mu_kv *kv, enum mu_kv_node node)
 static enum mu_status open_window(struct mu_kv *kv, enum mu_kv_node node)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
-	const int first = first_worker(kv);
-	const bool worker = t->role == MU_ROLE_WORKER;
+	const struct mu_members *m = kv->members;
+	const int first = kv->members->topology.first_worker;
+	const bool worker = m->role == MU_ROLE_WORKER;
 	size_t nbytes = 0;
 
-	if (!mu_kv_shares_memory(kv, node) || first < 0 || t->node_size == 1)
+	if (!mu_kv_shares_memory(kv, node) || first < 0 || m->topology.node_size == 1)
 		goto out;
 	if (worker)
-		nbytes = lay_out(kv, t->index).pipes +
-			 pipes_before(kv, t->index, kv->ends.n_servers) + 3 * counter_bytes(kv);
-	MU_TRY(mu_window_open(&kv->arrays.window, t, nbytes));
+		nbytes = lay_out(kv, m->index).pipes +
+			 pipes_before(kv, m->index, kv->ends.n_servers) + 3 * counter_bytes(kv);
+	MU_TRY(mu_window_open(&kv->arrays.window, &m->topology, nbytes));
 	if (!kv->arrays.window) {
 		MU_TRY(report_no_room(kv, node, lay_out(kv, first).pipes));
 		goto out;
 	}
 	if (worker)
-		kv->arrays.gradients = gradients_of(kv, t->index);
+		kv->arrays.gradients = gradients_of(kv, m->index);
 	if (worker || !kv->own_weights)
-		kv->arrays.results = results_of(kv, worker ? t->index : first);
+		kv->arrays.results = results_of(kv, worker ? m->index : first);
 out:
 	return st;
 }
@@ -213,7 +204,7 @@ enum mu_status mu_kv_arrays_open(struct mu_kv *kv, enum mu_kv_node node)
 	enum mu_status st = MU_OK;
 
 	MU_TRY(open_window(kv, node));
-	if (kv->topology->role == MU_ROLE_WORKER)
+	if (kv->members->role == MU_ROLE_WORKER)
 		MU_TRY(add_missing_arrays(kv));
 out:
 	return st;
@@ -221,14 +212,15 @@ out:
 
 void mu_kv_arrays_close(struct mu_kv *kv)
 {
-	mu_window_close(kv->arrays.window);
+	if (!mu_memory_is_kept()) /* messages use it */
+		mu_window_close(kv->arrays.window);
 	for (size_t i = 0; i < kv->arrays.n_owned; i++)
 		mu_free(kv->arrays.owned[i]);
 }
 
 void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
 {
-	const int here = kv->topology->worker_ranks[w];
+	const int here = kv->members->worker_ranks[w];
 	char *at;
 
 	*shm = (struct mu_kv_shm){.pipe = NULL};

@@ -15,12 +15,12 @@
  * worker; then their number. */
 static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 {
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
 
-	for (int node = 0; node < t->num_nodes; node++) {
+	for (int node = 0; node < m->topology.num_nodes; node++) {
 		const bool ready =
-			nodes->reduces[node] && (nodes->by_gpus || node != t->node_of[t->rank]);
+			nodes->reduces[node] && (nodes->by_gpus || node != m->topology.my_node);
 		const size_t first = nodes->first[node];
 		const size_t end = nodes->first[node + 1];
 
@@ -29,7 +29,7 @@ static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 		sum->first[sum->n_nodes++] = sum->n_workers;
 		if (ready)
 			sum->workers[sum->n_workers++] =
-				mu_kv_group_of(kv, nodes->workers[first], t->index).workers[0];
+				mu_kv_group_of(kv, nodes->workers[first], m->index).workers[0];
 		for (size_t i = first; i < end && !ready; i++)
 			sum->workers[sum->n_workers++] = nodes->workers[i];
 	}
@@ -39,7 +39,7 @@ static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const size_t n = (size_t)kv->topology->num_workers;
+	const size_t n = (size_t)kv->members->num_workers;
 
 	MU_TRY(MU_ALLOC(sum->workers, n, "workers in the order of sums"));
 	MU_TRY(MU_ALLOC(sum->first, n + 1, "nodes in the order of sums"));

@@ -12,7 +12,7 @@ static void wake_servers(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_wake(kv->topology, kv->ends.server_ranks[s]);
+			mu_wake(kv->members, kv->ends.server_ranks[s]);
 }
 
 static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
@@ -61,7 +61,7 @@ static enum mu_status wait_answers(struct mu_kv *kv)
 	};
 
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(w->n_remote), w->orders,
+	MU_TRY(mu_wait_woken(kv->members, mu_count(w->n_remote), w->orders,
 			     "the servers to receive an order"));
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (w->shm[s].pipe)
@@ -123,7 +123,7 @@ static void wake_for_parts(const struct mu_kv *kv)
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s) &&
 		    (!kv->kind.synchronous || mu_kv_shm_is_last(&kv->ends.worker->shm[s])))
-			mu_wake(kv->topology, kv->ends.server_ranks[s]);
+			mu_wake(kv->members, kv->ends.server_ranks[s]);
 }
 
 /* Parts for the server ends of this node. This rank's own end is last: it may start to update. */
@@ -195,7 +195,7 @@ enum mu_status mu_kv_worker_pull(struct mu_kv *kv, size_t bucket)
 	    0) /* if workers push keys in different orders none may be the last */
 		wake_servers(kv);
 	MU_TRY(mu_kv_worker_wait(kv, &wait));
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), w->pushes + first, wait.what));
+	MU_TRY(mu_wait_woken(kv->members, mu_count(n), w->pushes + first, wait.what));
 	if (kv->pull_coder.codec)
 		mu_kv_coded_pulled(kv, bucket);
 	if (mu_kv_log_wants_buckets(kv))
@@ -255,7 +255,7 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool b
 	struct mu_kv_transfer transfer = {.n = 0};
 	MPI_Request request = MPI_REQUEST_NULL;
 	struct mu_kv_wait wait = {.what = "the states of the optimizer"};
-	const struct mu_meeting meeting = {.comm = kv->topology->peers,
+	const struct mu_meeting meeting = {.comm = kv->members->peers,
 					   .what = "the other workers to have their states"};
 
 	/* Both sides of every message are posted before anybody waits for one. */
@@ -269,7 +269,7 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool b
 	if (!barrier)
 		goto out;
 	/* Not mu_barrier: others may still need the server end of this rank. */
-	MU_MPI(MPI_Ibarrier(kv->topology->peers, &request));
+	MU_MPI(MPI_Ibarrier(kv->members->peers, &request));
 	wait = (struct mu_kv_wait){.n = 1, .requests = &request};
 	wait.what = meeting.what;
 	wait.meeting = &meeting;
@@ -304,7 +304,7 @@ static enum mu_status send_weights(struct mu_kv *kv)
 			mu_kv_log_first(kv, part, MU_TRAFFIC_OUT);
 	}
 	wake_servers(kv);
-	MU_TRY(mu_wait_woken(kv->topology, mu_count(n), requests,
+	MU_TRY(mu_wait_woken(kv->members, mu_count(n), requests,
 			     "the servers to receive the first weights"));
 	MU_TRY(wait_answers(kv));
 out:
@@ -318,18 +318,18 @@ out:
 static enum mu_status broadcast_weights(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_topology *t = kv->topology;
+	const struct mu_members *m = kv->members;
 	const bool shared =
 		kv->arrays.window && kv->arrays.results == kv->arrays.weights && !kv->own_weights;
 	float *unused = NULL, *to = kv->arrays.weights;
 
-	if (shared && t->num_nodes > 1 && t->node_worker > 0) {
+	if (shared && m->topology.num_nodes > 1 && m->topology.node_worker > 0) {
 		MU_TRY(MU_ALLOC(unused, kv->model.plan.n, "weights that are not used"));
 		to = unused;
 	}
-	if (!shared || t->num_nodes > 1)
-		MU_TRY(mu_bcast(to, kv->model.plan.n * sizeof *to, 0, t->peers));
-	MU_TRY(mu_barrier(t->peers));
+	if (!shared || m->topology.num_nodes > 1)
+		MU_TRY(mu_bcast(to, kv->model.plan.n * sizeof *to, 0, m->peers));
+	MU_TRY(mu_barrier(m->peers));
 out:
 	mu_free(unused);
 	return st;
@@ -343,7 +343,7 @@ enum mu_status mu_kv_worker_init(struct mu_kv *kv)
 	 * worker's. */
 	if (kv->ends.server)
 		MU_TRY(mu_kv_server_start(kv->ends.server));
-	else if (kv->topology->index == 0)
+	else if (kv->members->index == 0)
 		MU_TRY(send_weights(kv));
 	MU_TRY(broadcast_weights(kv));
 	if (kv->ends.server && kv->ends.server->coded.sent)
@@ -385,7 +385,7 @@ out:
 static enum mu_status find_others(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const int n_workers = kv->topology->num_workers;
+	const int n_workers = kv->members->num_workers;
 	struct mu_kv_worker *w = kv->ends.worker;
 	struct mu_kv_shm other;
 
@@ -395,7 +395,7 @@ static enum mu_status find_others(struct mu_kv *kv)
 		w->shm[s].others = w->pipes + s * n_workers;
 		for (int v = 0; v < n_workers; v++) {
 			mu_kv_shm_find(kv, v, s, &other);
-			if (other.pipe && v != kv->topology->index)
+			if (other.pipe && v != kv->members->index)
 				w->shm[s].others[w->shm[s].n_others++] = other.pipe;
 		}
 	}
@@ -433,7 +433,7 @@ static enum mu_status open_worker(struct mu_kv *kv)
 	kv->ends.worker = w;
 	MU_TRY(MU_ALLOC(w->shm, (size_t)kv->ends.n_servers, "servers of this node"));
 	for (int s = 0; s < kv->ends.n_servers; s++) {
-		mu_kv_shm_find(kv, kv->topology->index, s, &w->shm[s]);
+		mu_kv_shm_find(kv, kv->members->index, s, &w->shm[s]);
 		w->n_remote += mu_kv_sends_to(kv, s);
 	}
 	MU_TRY(find_others(kv));
@@ -478,9 +478,9 @@ enum mu_status mu_kv_ends_open(struct mu_kv *kv, const struct mu_kv_config *conf
 {
 	enum mu_status st = MU_OK;
 
-	if (kv->kind.hosted || kv->topology->role == MU_ROLE_SERVER)
+	if (kv->kind.hosted || kv->members->role == MU_ROLE_SERVER)
 		MU_TRY(mu_kv_server_open(kv, config, policy));
-	if (kv->topology->role == MU_ROLE_WORKER)
+	if (kv->members->role == MU_ROLE_WORKER)
 		MU_TRY(open_worker(kv));
 out:
 	return st;

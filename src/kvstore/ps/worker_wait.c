@@ -96,7 +96,7 @@ enum mu_status mu_kv_worker_wait(struct mu_kv *kv, const struct mu_kv_wait *wait
 	struct mu_waiter waiter;
 	int done = 0, n = 0;
 
-	mu_waiter_init(&waiter, kv->topology);
+	mu_waiter_init(&waiter, kv->members);
 	if (wait->meeting)
 		mu_meeting_enter(wait->meeting, &waiter);
 	waiter.only_woken = kv->ends.worker->n_remote == 0 &&

@@ -14,7 +14,7 @@
 
 struct engine_device_list;
 struct mu_engine;
-struct mu_topology;
+struct mu_members;
 struct report_observers;
 struct train_batches;
 struct train_run;
@@ -45,7 +45,7 @@ enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_
 /* summary.c: --summary, the network of the options and the memory of a rank on standard output. No
  * data. Not collective. */
 enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices,
-				const struct mu_topology *roles);
+				const struct mu_members *roles);
 
 /* ---- setup.c ---- */
 

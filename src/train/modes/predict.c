@@ -30,7 +30,7 @@ struct message {
 struct prediction {
 	const struct train_predict *run;
 	const struct conf *conf;
-	const struct mu_topology *topology;
+	const struct mu_members *members;
 	/* The end of the last line of speed. */
 	size_t step;
 	double samples, start, data_seconds;
@@ -195,7 +195,7 @@ static enum mu_status write_step(struct prediction *p, size_t step)
 	enum mu_status st = MU_OK;
 	const size_t n = count_labels(p, step), values = p->sequences ? 2 * n : p->values;
 
-	for (int w = 0; w < p->topology->num_workers; w++) {
+	for (int w = 0; w < p->members->num_workers; w++) {
 		const char *from = p->all + (size_t)w * p->nbytes;
 		const struct message *m = (const void *)from;
 		const uint32_t *ids = (const void *)(m + 1);
@@ -300,9 +300,9 @@ static enum mu_status open_prediction(struct prediction *p)
 	MU_TRY(MU_ALLOC(p->mine, p->nbytes, "predictions of a step"));
 	if (p->sequences)
 		MU_TRY(MU_ALLOC(p->found, p->batch * p->steps, "predictions of a step"));
-	if (p->topology->index != 0)
+	if (p->members->index != 0)
 		goto out;
-	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->topology->num_workers,
+	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->members->num_workers,
 			"all workers' predictions of a step"));
 	MU_TRY(check_target(p->conf));
 	st = p->csv ? make_table(p) : make_arrays(p);
@@ -332,7 +332,7 @@ static enum mu_status show_speed(struct prediction *p, size_t step, const struct
 	enum mu_status st = MU_OK;
 	struct report_window w = {.first = p->step, .last = step, .metrics = *m};
 
-	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->topology->peers));
+	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->members->peers));
 	w.samples = w.metrics.samples - p->samples;
 	w.seconds = mu_now() - p->start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
@@ -381,8 +381,8 @@ static enum mu_status gather_step(struct prediction *p, size_t step, size_t coun
 		else
 			MU_TRY(b->engine->ops->probabilities(b->engine, values));
 	}
-	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, p->topology->peers));
-	if (p->topology->index == 0)
+	MU_TRY(mu_gather(p->mine, p->all, p->nbytes, 0, p->members->peers));
+	if (p->members->index == 0)
 		MU_TRY(write_step(p, step));
 out:
 	return st;
@@ -437,11 +437,11 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_engine *e = run->batches->engine;
-	struct prediction p = {.run = run, .conf = e->conf, .topology = e->topology};
+	struct prediction p = {.run = run, .conf = e->conf, .members = e->members};
 	struct mu_metrics m;
 	double started, seconds;
 
-	MU_TRY(mu_agree(open_prediction(&p), p.topology->peers));
+	MU_TRY(mu_agree(open_prediction(&p), p.members->peers));
 	if (p.conf->benchmark && p.conf->num_batches > 0 &&
 	    (size_t)p.conf->num_batches < run->data->steps)
 		run->data->steps = (size_t)p.conf->num_batches;
@@ -452,9 +452,9 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	mu_report_epoch_end(run->observers);
 	if (!run->data->unlabelled)
 		mu_report_validation(run->observers, run->epoch, 0, &m);
-	if (p.topology->index == 0)
+	if (p.members->index == 0)
 		MU_TRY(show_result(&p, &m, seconds));
-	if (p.conf->predict && p.topology->index == 0)
+	if (p.conf->predict && p.members->index == 0)
 		MU_TRY(finish_file(&p));
 out:
 	close_prediction(&p);

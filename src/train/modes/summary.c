@@ -22,7 +22,7 @@ static void print_rank(const char *role, int n, const struct engine_memory *m, d
 		       (m->weights + m->gradients + m->optimizer + activations) / 1e6);
 }
 
-static enum mu_status print_memory(const struct conf *v, const struct mu_topology *roles,
+static enum mu_status print_memory(const struct conf *v, const struct mu_members *roles,
 				   const struct mu_plan *plan, size_t n_devices)
 {
 	enum mu_status st = MU_OK;
@@ -36,7 +36,7 @@ static enum mu_status print_memory(const struct conf *v, const struct mu_topolog
 	print_rank("server", roles->num_servers, &server, 0);
 	printf("%s with %s; libraries and batches of data take some 50 to 100 MB more\n",
 	       v->kv_store, v->optim.name);
-	if (roles->num_nodes < roles->size && v->store.synchronous)
+	if (roles->topology.num_nodes < roles->size && v->store.synchronous)
 		printf("ranks of a node share one copy of the weights, and read each other's "
 		       "gradients in place\n");
 out:
@@ -76,7 +76,7 @@ out:
 }
 
 enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices,
-				const struct mu_topology *roles)
+				const struct mu_members *roles)
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;

@@ -11,7 +11,7 @@
 
 static enum mu_status summary(struct train_run *run)
 {
-	return mu_train_summary(run->conf, &run->list, &run->topology);
+	return mu_train_summary(run->conf, &run->list, &run->members);
 }
 
 static enum mu_status sample(struct train_run *run)

@@ -32,7 +32,7 @@ enum mu_status mu_train_test_io(const struct mu_engine *e, struct mu_input *in)
 	double start, window, samples = 0;
 	size_t period = (size_t)e->conf->disp_batches;
 
-	if (e->topology->index == 0)
+	if (e->members->index == 0)
 		mu_report_data(e);
 	if (!in->pipeline)
 		MU_TRY(mu_train_batch_new(&own, in));
@@ -42,13 +42,13 @@ enum mu_status mu_train_test_io(const struct mu_engine *e, struct mu_input *in)
 		batch = own;
 		MU_TRY(mu_input_borrow(in, step, &batch));
 		samples += (double)batch.count;
-		if (e->topology->index == 0 && (step + 1) % period == 0) {
+		if (e->members->index == 0 && (step + 1) % period == 0) {
 			mu_log_info("Batch [%zu]\tSpeed: %.2f samples/sec", step,
 				    (double)(period * in->config.batch) / (mu_now() - window));
 			window = mu_now();
 		}
 	}
-	if (e->topology->index == 0)
+	if (e->members->index == 0)
 		mu_log_info("worker 0 read %.0f samples in %.3f s: %.2f samples/sec", samples,
 			    mu_now() - start, samples / (mu_now() - start));
 out:
