@@ -71,6 +71,56 @@ if ! is_sanitized; then
 	unset FAIL_WHAT
 fi
 
+part "a signal with the error: no file has the step that lacks a part"
+for job in "3 $sync" "2 --kv-store dist_sharded"; do
+	MU_SPOIL=
+	rm -f A-* P-*
+	train ${job%% *} $run ${job#* } --model-prefix A
+	spoilt 0 1 2 2 signal
+	run_limited 60 ${job%% *} $run ${job#* } $reload --save-every 1steps --model-prefix P
+	[ $status = 85 ] || fail "exit status $status"
+	MU_SPOIL=
+	train ${job%% *} $run ${job#* } --model-prefix P --resume auto
+	expect_count 1 'Resumed from "P-0001-000002\.h5"'
+	same_model A-0002.h5 P-0002.h5 || fail "another model"
+done
+
+part "--on-nan rollback takes what is its own"
+rm -f P-*
+spoilt 0 1 1 1 once
+train 3 $run $sync $reload --on-nan rollback --model-prefix P
+expect_count 1 'a batch of worker 0 .* was not finite: training goes back from .* to the newest checkpoint'
+expect_count 0 '\(--on-error reload\)'
+
+python=$(find_h5py)
+if [ -n "$python" ]; then
+	part "back to a file of parameters alone"
+	rm -f P-* Q-*
+	cp A-0001.h5 P-0001.h5
+	$python -c 'import h5py, numpy
+a = h5py.File("P-0001.h5", "a").attrs
+del a["format"]
+a["num_layers"] = numpy.bytes_("0")' || fail "no P-0001.h5"
+	cp P-0001.h5 Q-0001.h5
+	MU_SPOIL=
+	train 2 $run --kv-store dist_sharded --model-prefix Q --resume 1
+	spoilt 0 1 1 1 once
+	train 2 $run --kv-store dist_sharded $reload --model-prefix P --resume 1
+	expect_count 1 'an error of .*: training goes back from .* to the newest checkpoint'
+	same_model Q-0002.h5 P-0002.h5 || fail "another model"
+fi
+
+part "an evaluation takes no error"
+MU_SPOIL=
+run_limited 60 1 $run --on-error reload --model-prefix A --load A-0001.h5 --evaluate
+[ $status = 0 ] || fail "exit status $status"
+expect 'warning: .*--on-error reload.* no effect with --evaluate'
+mv set/t10k-labels-idx1-ubyte.gz labels
+head -c 20 labels >set/t10k-labels-idx1-ubyte.gz
+run_limited 60 1 $run --on-error reload --model-prefix A --load A-0001.h5 --evaluate
+[ $status = 2 ] || fail "exit status $status of labels that are cut"
+mv labels set/t10k-labels-idx1-ubyte.gz
+
 part "an error that does not pass"
 rm -f P-*
 spoilt 0 1 2 2 loss

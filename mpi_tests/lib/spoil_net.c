@@ -2,14 +2,16 @@
 /*
  * A model file whose last layer makes values that are not finite, for test_on_nan.sh, or never
  * ends, for test_device_fault.sh. The environment says when:
- * MU_SPOIL="RANK EPOCH FIRST LAST loss|gradient|once|hang", steps FIRST to LAST; once: a loss, the
- * first time only.
+ * MU_SPOIL="RANK EPOCH FIRST LAST loss|gradient|once|signal|hang", steps FIRST to LAST; once: a loss,
+ * the first time only; signal: the same, and SIGTERM.
  */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -42,8 +44,10 @@ static enum mu_status forward(struct mu_layer *layer)
 	memcpy(layer->output.data, layer->inputs[0].data, n * sizeof(float));
 	if (is_time(layer, "loss"))
 		layer->output.data[n - 1] = NAN;
-	if (is_time(layer, "once")) {
+	if (is_time(layer, "once") || is_time(layer, "signal")) {
 		layer->output.data[n - 1] = NAN;
+		if (is_time(layer, "signal"))
+			kill(getpid(), SIGTERM);
 		setenv("MU_SPOIL", "", 1); /* this file may be loaded anew */
 	}
 	if (is_time(layer, "hang"))
