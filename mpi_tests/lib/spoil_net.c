@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model file whose last layer makes values that are not finite, for test_on_nan.sh, or never
- * ends, for test_device_fault.sh. The environment says when:
- * MU_SPOIL="RANK EPOCH FIRST LAST loss|gradient|once|signal|hang", steps FIRST to LAST; once: a loss,
- * the first time only; signal: the same, and SIGTERM.
+ * A model file whose last layer makes values that are not finite, for test_on_nan.sh and
+ * test_reload.sh, or never ends, for test_device_fault.sh. The environment says when:
+ * MU_SPOIL="RANK EPOCH FIRST LAST loss|gradient|once|signal|hang", steps FIRST to LAST; once: a
+ * loss, the first time only; signal: the same, and SIGTERM.
  */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include <math.h>
