@@ -98,7 +98,7 @@ static void make_h5(const char *name, bool raw, size_t n_labels)
 {
 	static const char *const names[] = {"ant", "bee", "cow", "dog", "eel"};
 	struct mu_data_file_config config = {.kind = raw ? MU_RECORD_RAW : MU_RECORD_ENCODED,
-					     .shape = {1, 2, 3},
+					     .shape = MU_SAMPLE(1, 2, 3),
 					     .class_names = n_labels == 1 ? names : NULL,
 					     .classes = 5,
 					     .creator = "make_corpus"};

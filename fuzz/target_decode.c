@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	const float mean[3] = {0, 0, 0}, std[3] = {1, 1, 1};
 	struct mu_image_worker worker = {0};
 	struct mu_augment augment = {0};
-	size_t shape[3];
+	struct mu_shape shape;
 
 	if (n < CHOICE)
 		return 0;
@@ -46,18 +46,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	augment.max_rotate_angle = data[1] & 2 ? 30 : 0;
 	augment.pad = data[1] >> 4;
 	augment.random_mirror = true;
-	shape[0] = data[1] & 4 ? 1 : 3;
-	shape[1] = 1 + data[2] % SIDE_MAX;
-	shape[2] = 1 + data[3] % SIDE_MAX;
+	shape = (struct mu_shape)MU_SAMPLE(data[1] & 4 ? 1 : 3, 1 + data[2] % SIDE_MAX,
+					   1 + data[3] % SIDE_MAX);
 	for (uint64_t i = 0; i < 2; i++) {
 		struct mu_augment_task task = {.augment = &augment,
-					       .shape = shape,
+					       .shape = &shape,
 					       .mean = mean,
 					       .std = std,
 					       .key = {.sample = i}};
 
 		if (mu_augment_file(&task, data + CHOICE, n - CHOICE, &worker, out) == MU_OK) {
-			for (size_t k = 0; k < shape[0] * shape[1] * shape[2]; k++)
+			for (size_t k = 0; k < mu_shape_sample(&shape); k++)
 				if (!(out[k] >= -0.001f && out[k] <= 255.001f))
 					__builtin_trap();
 		}

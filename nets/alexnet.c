@@ -59,7 +59,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 const struct mu_network mu_network_alexnet = {
 	.name = "alexnet",
 	.help = "AlexNet: five convolutions, three fully connected layers, LRN",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* Krizhevsky et al. 2012. */
 	.training = {.lr = 0.01, .batch = 128},

@@ -82,7 +82,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 const struct mu_network mu_network_googlenet = {
 	.name = "googlenet",
 	.help = "GoogLeNet: nine inception blocks",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* Caffe's bvlc_googlenet, quick_solver. */
 	.training = {.lr = 0.01, .batch = 32},

@@ -21,7 +21,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	enum mu_status st = MU_OK;
 	struct mu_transformer s = {
 		.eps = 1e-5f, .causal = true, .activation = MU_ACTIVATION_GELU_TANH};
-	const int steps = (int)config->shape[1];
+	const int steps = (int)mu_shape_space(&config->shape, 0);
 	const struct mu_positions positions = {
 		.most_steps = config->positions	  ? (int)config->positions
 			      : steps > POSITIONS ? steps
@@ -57,7 +57,7 @@ out:
 	const struct mu_network variable = { \
 		.name = preset, \
 		.help = text, \
-		.shape = {1, POSITIONS, 1}, \
+		.shape = MU_SAMPLE(1, POSITIONS, 1), \
 		.classes = 50257, \
 		.training = {.lr = 0.0003, .batch = 4}, \
 		.has_depths = true, \

@@ -156,17 +156,18 @@ static enum mu_status build_full(struct mu_net *net, const struct mu_net_config 
 
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
-	bool small = config->shape[1] <= 28;
+	const size_t height = mu_sample_picture(&config->shape).h;
+	bool small = height <= 28;
 
 	mu_net_note(net, "inception-bn: the network for %s, by height %zu",
-		    small ? "28x28" : "224x224", config->shape[1]);
+		    small ? "28x28" : "224x224", height);
 	return small ? build_small(net, config) : build_full(net, config);
 }
 
 const struct mu_network mu_network_inception_bn = {
 	.name = "inception-bn",
 	.help = "Inception with batch-norm; the small one at height <= 28",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* MXNet 1.x, example/image-classification: 0.05 for 144 images, in proportion. */
 	.training = {.lr = 0.01, .batch = 32},
@@ -176,7 +177,7 @@ const struct mu_network mu_network_inception_bn = {
 const struct mu_network mu_network_inception_bn_small = {
 	.name = "inception-bn-28-small",
 	.help = "Inception with batch-norm for 28x28",
-	.shape = {3, 28, 28},
+	.shape = MU_SAMPLE(3, 28, 28),
 	.classes = 10,
 	/* MXNet 1.x, example/image-classification/train_cifar10.py. */
 	.training = {.lr = 0.05, .batch = 128, .pad = 4},

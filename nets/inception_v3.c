@@ -187,7 +187,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 const struct mu_network mu_network_inception_v3 = {
 	.name = "inception-v3",
 	.help = "Inception v3 for 299x299",
-	.shape = {3, 299, 299},
+	.shape = MU_SAMPLE(3, 299, 299),
 	.classes = 1000,
 	/* Goyal et al. 2017 for networks with batch-norm: 0.1 for 256 images, in proportion. */
 	.training = {.lr = 0.0125, .batch = 32},

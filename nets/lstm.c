@@ -43,7 +43,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 const struct mu_network mu_network_lstm = {
 	.name = "lstm",
 	.help = "language model: embedding 200, 8 LSTM layers of 400",
-	.shape = {1, 32, 1},
+	.shape = MU_SAMPLE(1, 32, 1),
 	.classes = 10000,
 	/* Measured on the Penn Treebank's validation text: doc/train.md. */
 	.training = {.lr = 0.03, .batch = 32},

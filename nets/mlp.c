@@ -22,7 +22,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 const struct mu_network mu_network_mlp = {
 	.name = "mlp",
 	.help = "perceptron: fc 128, fc 64, relu",
-	.shape = {1, 28, 28},
+	.shape = MU_SAMPLE(1, 28, 28),
 	.classes = 10,
 	/* MXNet 1.x, example/image-classification/train_mnist.py. */
 	.training = {.lr = 0.05, .batch = 64},

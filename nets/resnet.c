@@ -90,7 +90,7 @@ out:
 const struct mu_network mu_network_resnet = {
 	.name = "resnet",
 	.help = "residual network, pre-activation; 20, 56, 110, ... for small images, 18 to 269",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* He et al. 2016: 0.1 for 256 images, in proportion (Goyal et al. 2017) to a batch that
 	 * fits in memory. Small images: MXNet 1.x, train_cifar10.py. */

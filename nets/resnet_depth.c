@@ -62,7 +62,7 @@ enum mu_status mu_resnet_choose(struct mu_net *net, const struct mu_net_config *
 				struct resnet *r)
 {
 	enum mu_status st = MU_OK;
-	size_t height = config->shape[1];
+	size_t height = mu_sample_picture(&config->shape).h;
 	char list[64];
 
 	*r = (struct resnet){.small = height <= 32};

@@ -80,7 +80,7 @@ out:
 const struct mu_network mu_network_resnext = {
 	.name = "resnext",
 	.help = "residual units with 32 groups; 50, 101 or 152 layers",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* He et al. 2016: 0.1 for 256 images, in proportion (Goyal et al. 2017) to a batch that
 	 * fits in memory. Small images: MXNet 1.x, train_cifar10.py. */

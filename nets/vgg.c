@@ -73,7 +73,7 @@ static enum mu_status build_norm(struct mu_net *net, const struct mu_net_config 
 const struct mu_network mu_network_vgg = {
 	.name = "vgg",
 	.help = "VGG of 11, 13, 16 or 19 layers",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* Simonyan and Zisserman 2014: 0.01 for 256 images, in proportion. */
 	.training = {.lr = 0.00125, .batch = 32},
@@ -85,7 +85,7 @@ const struct mu_network mu_network_vgg = {
 const struct mu_network mu_network_vgg_bn = {
 	.name = "vgg-bn",
 	.help = "VGG with batch-norm",
-	.shape = {3, 224, 224},
+	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
 	/* As vgg, whose learning rate is lower than batch-norm needs. */
 	.training = {.lr = 0.00125, .batch = 32},

@@ -15,18 +15,19 @@ static const struct mu_transformer_preset presets[] = {
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
 	enum mu_status st = MU_OK;
-	const int patch = config->shape[1] <= MU_SMALL_IMAGE ? 4 : 16;
+	const struct mu_picture p = mu_sample_picture(&config->shape);
+	const int patch = p.h <= MU_SMALL_IMAGE ? 4 : 16;
 	struct mu_transformer s = {.eps = 1e-6f, .activation = MU_ACTIVATION_GELU};
 	struct mu_convolution patches = {.kernel = {patch, patch}, .stride = {patch, patch}};
 	const struct mu_fully_connected head = {.units = (int)config->classes};
 	int x;
 
 	MU_TRY(mu_transformer_choose(config, presets, sizeof presets / sizeof *presets, &s));
-	if (config->shape[1] % (size_t)patch != 0 || config->shape[2] % (size_t)patch != 0)
+	if (p.h % (size_t)patch != 0 || p.w % (size_t)patch != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s: images of %zu x %zu are no whole patches of %d x %d: another "
 			"image shape is needed",
-			config->network, config->shape[1], config->shape[2], patch, patch);
+			config->network, p.h, p.w, patch, patch);
 	patches.filters = s.hidden;
 	x = mu_net_input(net);
 	mu_net_group(net, "embed");
@@ -44,7 +45,7 @@ out:
 	const struct mu_network variable = { \
 		.name = preset, \
 		.help = text, \
-		.shape = {3, 224, 224}, \
+		.shape = MU_SAMPLE(3, 224, 224), \
 		.classes = 1000, \
 		.training = {.lr = 0.001, .batch = 64}, \
 		.training_small = {.lr = 0.001, .batch = 128, .pad = 4}, \

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <muster/shape.h>
 #include <muster/tokens.h>
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 64 };
@@ -17,7 +18,7 @@ struct model {
 	long heads;
 	double dropout, eps;
 	bool ours;            /* the network that was trained is one of the family */
-	size_t height, width; /* of images */
+	struct mu_picture picture; /* an image; 0: not known */
 	char *class_names;    /* a line each; NULL: not known */
 	struct mu_tokenizer *tokenizer;
 };
@@ -38,6 +39,7 @@ static enum mu_status read_model(struct mu_array_file *in, struct model *m)
 	enum mu_status st = MU_OK;
 	char shape[TEXT_BYTES], network[TEXT_BYTES], *tokens = NULL;
 	const size_t n = strlen(m->family);
+	struct mu_shape sample;
 	double heads;
 
 	MU_TRY(read_number(in, "num-heads", &heads));
@@ -51,8 +53,8 @@ static enum mu_status read_model(struct mu_array_file *in, struct model *m)
 	MU_TRY(mu_array_file_read_text(in, "tokenizer", &tokens));
 	MU_TRY(mu_array_file_read_text(in, "class-names", &m->class_names));
 	m->heads = heads >= 1 && heads <= (double)m->sizes.hidden ? (long)heads : 0;
-	if (sscanf(shape, "%*u,%zu,%zu", &m->height, &m->width) != 2)
-		m->height = m->width = 0;
+	if (mu_sample_parse(&sample, shape))
+		m->picture = mu_sample_picture(&sample);
 	if (tokens)
 		MU_TRY(mu_tokenizer_from_text(&m->tokenizer, m->path, tokens));
 out:
@@ -124,8 +126,8 @@ static void put_vit(struct mu_json *j, const struct model *m)
 	mu_json_number(j, "layer_norm_eps", m->eps);
 	put_dropout(j, m, dropout);
 	mu_json_open(j, "image_size", '[');
-	put(j, NULL, m->height);
-	put(j, NULL, m->width);
+	put(j, NULL, m->picture.h);
+	put(j, NULL, m->picture.w);
 	mu_json_close(j, ']');
 	put(j, "patch_size", s->patch);
 	put(j, "num_channels", s->channels);
@@ -171,8 +173,9 @@ static bool is_whole(const struct model *m)
 	const struct model_sizes *s = &m->sizes;
 
 	return m->ours && s->layers > 0 && s->hidden > 0 && m->heads > 0 &&
-	       (strcmp(m->family, "gpt2") == 0 ? s->vocabulary > 0 && s->positions > 0
-					       : s->patch > 0 && s->classes > 0 && m->height > 0);
+	       (strcmp(m->family, "gpt2") == 0
+			? s->vocabulary > 0 && s->positions > 0
+			: s->patch > 0 && s->classes > 0 && m->picture.h > 0);
 }
 
 /* A config.json that is there already must be of the model. */
@@ -195,10 +198,10 @@ static enum mu_status check_config(const struct model *m, const char *to, const 
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has %g for the epsilon of layer norms, and the model %g",
 			c.eps, m->eps);
-	if (!gpt2 && (c.height != m->height || c.width != m->width))
+	if (!gpt2 && (c.height != m->picture.h || c.width != m->picture.w))
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has images of %zu x %zu, and the model %zu x %zu",
-			c.height, c.width, m->height, m->width);
+			c.height, c.width, m->picture.h, m->picture.w);
 	if (has_names(m) && c.class_names && strcmp(c.class_names, m->class_names) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has other names of classes (\"id2label\") than the model");
@@ -250,7 +253,7 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 	if (!write && is_whole(&m) && !lacks_config)
 		MU_TRY(check_config(&m, to, config));
 	if (!write && is_whole(&m) && strcmp(family, "vit") == 0)
-		MU_TRY(model_images_check(in, to, m.height, m.width));
+		MU_TRY(model_images_check(in, to, m.picture.h, m.picture.w));
 	if (!write && m.tokenizer && !lacks_tokenizer)
 		MU_TRY(check_tokenizer(&m, tokenizer));
 	if (!write)
@@ -260,7 +263,7 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 		printf("muconvert: what transformers reads of the model in %s\n", mu_shown(config));
 	}
 	if (is_whole(&m) && strcmp(family, "vit") == 0)
-		MU_TRY(model_images_write(in, to, m.height, m.width));
+		MU_TRY(model_images_write(in, to, m.picture.h, m.picture.w));
 	if (m.tokenizer && lacks_tokenizer) {
 		MU_TRY(mu_tokenizer_write(m.tokenizer, tokenizer));
 		printf("muconvert: its tokenizer in %s\n", mu_shown(tokenizer));

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include <muster/shape.h>
+
 enum { TEXT_BYTES = 64 };
 
 /* By our name. */
@@ -68,12 +70,14 @@ static enum mu_status set_images(const struct model_config *c, const struct mode
 				 struct mu_array_file *out)
 {
 	enum mu_status st = MU_OK;
-	char shape[TEXT_BYTES];
+	char text[MU_SAMPLE_TEXT];
 
 	MU_TRY(mu_array_file_set_text(out, "input", "images"));
 	if (c->height > 0 && s->channels > 0) {
-		snprintf(shape, sizeof shape, "%zu,%zu,%zu", s->channels, c->height, c->width);
-		MU_TRY(mu_array_file_set_text(out, "image-shape", shape));
+		const struct mu_shape shape = MU_SAMPLE(s->channels, c->height, c->width);
+
+		MU_TRY(mu_array_file_set_text(out, "image-shape",
+					      mu_sample_text(&shape, ",", text, sizeof text)));
 	}
 	if (!c->pixels)
 		goto out;

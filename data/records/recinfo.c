@@ -267,13 +267,13 @@ static void print_traits(const struct data_traits *traits)
 static void print_info(const struct job *job, const char *path)
 {
 	const struct mu_records_info *info = &job->info;
+	const struct mu_picture p = mu_sample_picture(&info->shape);
 	char text[MU_LEFT_OUT_BYTES];
 
 	printf("%s: %s, %zu record%s, %zu label%s each\n", mu_shown(path), info->format, info->n,
 	       MU_S(info->n), info->label_width, MU_S(info->label_width));
 	if (info->kind == MU_RECORD_RAW)
-		printf("images     raw, %zu x %zu pixels of %zu channels\n", info->shape[2],
-		       info->shape[1], info->shape[0]);
+		printf("images     raw, %zu x %zu pixels of %zu channels\n", p.w, p.h, p.c);
 	else
 		printf("images     %zu JPEG, %zu PNG, %zu others\n", job->jpeg, job->png,
 		       info->n - job->jpeg - job->png);

@@ -152,15 +152,16 @@ enum mu_status data_sink_add(struct data_sink *sink, const struct mu_record *rec
 {
 	enum mu_status st = MU_OK;
 	const struct mu_records_info *source = &sink->config.source;
+	const struct mu_picture p = mu_sample_picture(&source->shape);
 	bool raw = source->kind == MU_RECORD_RAW;
 	struct data_sample s = {
 		.record = record,
 		.where = where,
 		.bytes = record->data,
 		.n = record->n,
-		.c = source->shape[0],
-		.h = source->shape[1],
-		.w = source->shape[2],
+		.c = p.c,
+		.h = p.h,
+		.w = p.w,
 	};
 
 	if (sink->ops->classes)

@@ -92,7 +92,7 @@ static enum mu_status create_h5(struct data_sink *sink, struct h5 *h5, const str
 	const struct mu_records_info *source = &sink->config.source;
 	struct mu_data_file_config config = {
 		.kind = sink->ops->pixels ? MU_RECORD_RAW : MU_RECORD_ENCODED,
-		.shape = {s->c, s->h, s->w},
+		.shape = MU_SAMPLE(s->c, s->h, s->w),
 		.class_names = source->class_names,
 		.classes = source->class_names ? source->classes : 0,
 		.creator = sink->config.creator,

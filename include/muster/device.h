@@ -13,30 +13,19 @@
 #define MUSTER_DEVICE_H
 
 #include <muster/base.h>
+#include <muster/shape.h>
 
 MU_BEGIN_C
 
-#define MU_MAX_DIMS 4
-
-struct mu_shape {
-	int ndims;
-	size_t dims[MU_MAX_DIMS];
-};
-
-/* Product of all dimensions. */
-size_t mu_shape_n(const struct mu_shape *shape);
-/* "(64, 20, 24, 24)" into text; returns text. */
-const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbytes);
-bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b);
-
 /* ---- attributes of layers: the settings of each kind ---- */
 
-/* Pairs are (height, width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride)
- * + 1. */
+/* Of windows: a number for each axis of space of the input, (height, width). Output size:
+ * floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
 struct mu_convolution {
 	int filters;
-	int kernel[2], stride[2], pad[2], dilate[2]; /* stride, dilate 0 mean 1 */
-	int groups;                                  /* 0 means 1 */
+	int kernel[MU_MAX_SPACE], pad[MU_MAX_SPACE];
+	int stride[MU_MAX_SPACE], dilate[MU_MAX_SPACE]; /* 0 means 1 */
+	int groups;                                     /* 0 means 1 */
 	bool no_bias;
 };
 
@@ -70,7 +59,7 @@ struct mu_pooling {
 	bool average; /* else maximum; padding is never the maximum */
 	bool global;  /* kernel = input, stride 1, pad 0 */
 	bool ceil;    /* output size rounds up instead of down */
-	int kernel[2], stride[2], pad[2];
+	int kernel[MU_MAX_SPACE], stride[MU_MAX_SPACE], pad[MU_MAX_SPACE];
 };
 
 struct mu_dropout {
@@ -284,7 +273,7 @@ struct mu_layer_ops {
 	const char *name; /* "prelu": for automatic names (prelu0, prelu1) and the summary */
 	/*
 	 * Check n_inputs, inputs[].shape, attr and phase; set output.shape, n_params,
-	 * params[].suffix, params[].shape (1 to 4 dimensions), params[].initial and
+	 * params[].suffix, params[].shape (1 to MU_MAX_DIMS dimensions), params[].initial and
 	 * workspace_nbytes. Called when the net is built, with n = 1, and again for every plan with
 	 * its batch. Only n of the output, which equals the n of the inputs, and the workspace may
 	 * differ between these calls.

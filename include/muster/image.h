@@ -20,6 +20,7 @@
 #define MUSTER_IMAGE_H
 
 #include <muster/base.h>
+#include <muster/shape.h>
 
 MU_BEGIN_C
 
@@ -47,7 +48,7 @@ enum mu_status mu_image_resize(struct mu_image *image, size_t h, size_t w);
 void mu_image_release(struct mu_image *image);
 /* From raw bytes: planes (c, h, w) or, if interleaved, (h, w, c). c is 1 (grey) or 3. */
 enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
-				   const size_t shape[3], bool interleaved);
+				   const struct mu_shape *shape, bool interleaved);
 
 /* ---- decoding ---- */
 
@@ -239,18 +240,18 @@ struct mu_augment {
 };
 
 /* MU_ERR_USAGE: contradictory settings, with option names. shape: (c, h, w) of the net's input. */
-enum mu_status mu_augment_check(const struct mu_augment *a, const size_t shape[3]);
+enum mu_status mu_augment_check(const struct mu_augment *a, const struct mu_shape *shape);
 /* Is the centre crop the only step? */
 bool mu_augment_is_none(const struct mu_augment *a);
 /* Is there a random crop of this shape that has one place only, in images of the stored size? */
-bool mu_augment_crop_is_fixed(const struct mu_augment *a, const size_t stored[3],
-			      const size_t shape[3]);
+bool mu_augment_crop_is_fixed(const struct mu_augment *a, const struct mu_shape *stored,
+			      const struct mu_shape *shape);
 /* "shorter edge to 256, cut at random, mirrored at random" */
 void mu_augment_describe(const struct mu_augment *a, char *text, size_t nbytes);
-/* Geometry from a picture of (h, w) to (shape[1], shape[2]). MU_ERR_FORMAT: the picture is smaller
+/* Geometry from a picture of (h, w) to those of shape. MU_ERR_FORMAT: the picture is smaller
  * than max_crop. */
 enum mu_status mu_augment_geometry(const struct mu_augment *a, const struct mu_random *key,
-				   const size_t shape[3], size_t h, size_t w,
+				   const struct mu_shape *shape, size_t h, size_t w,
 				   struct mu_geometry *g);
 /* All colour steps, on planes (3, n) from 0 to 255. */
 void mu_augment_colour(const struct mu_augment *a, const struct mu_random *key, float *rgb,
@@ -270,8 +271,8 @@ void mu_image_worker_release(struct mu_image_worker *worker);
 
 struct mu_augment_task {
 	const struct mu_augment *augment;
-	const size_t *shape; /* (c, h, w), c = 1 or 3; with one channel the result is grey,
-				normalised by mean[0] and std[0] */
+	const struct mu_shape *shape; /* (c, h, w), c = 1 or 3; with one channel the result is
+					 grey, normalised by mean[0] and std[0] */
 	const float *mean, *std;
 	struct mu_random key; /* purpose MU_RANDOM_AUGMENT */
 	/* Output as bytes, before mean and std, if possible: then *are_bytes is true. NULL: floats
@@ -281,7 +282,7 @@ struct mu_augment_task {
 };
 
 /* Can pictures of this shape be output as bytes? Then all that are not resized or rotated are. */
-bool mu_augment_keeps_bytes(const struct mu_augment *a, const size_t shape[3]);
+bool mu_augment_keeps_bytes(const struct mu_augment *a, const struct mu_shape *shape);
 
 /* All steps, from the bytes of a file, or from worker->image. out: (c, h, w). */
 enum mu_status mu_augment_file(const struct mu_augment_task *task, const uint8_t *data, size_t n,

@@ -50,7 +50,7 @@ struct mu_reader {
 	size_t (*find)(const char *dir, char *found, size_t nbytes);
 	/* Training samples in a folder, without reading them; NULL: unknown. */
 	enum mu_status (*count)(const char *dir, size_t *n);
-	/* Sets in->n, in->shape (c, h, w), in->classes. */
+	/* Sets in->n, in->shape, in->classes. */
 	enum mu_status (*open)(struct mu_input *in);
 	void (*close)(struct mu_input *in);
 	/* Are the files unchanged since they were opened? NULL: the data is in memory. */
@@ -100,10 +100,10 @@ struct mu_input_config {
 	double held_out;       /* share of the records, in (0, 1), for validation alone: the part
 				  validate has these, the part train the others; 0 = none */
 	size_t num_examples;   /* use the first num_examples records only; 0 = all */
-	size_t shape[3];       /* c, h, w. synthetic: shape of a sample. Colour images: shape after
-				  augmentation; all 0 = the whole image */
-	size_t net_shape[3];   /* used instead of shape for encoded images, which vary in size, if
-				  shape is all 0 */
+	struct mu_shape shape; /* of a sample. Colour images: after augmentation; without
+				  dimensions: the whole image */
+	struct mu_shape net_shape; /* used instead of shape for encoded images, which vary in size,
+				      if shape has no dimensions */
 	float mean[3], std[3]; /* colour images: a value is (pixel - mean) / std, per channel; std >
 				  0 */
 	struct mu_augment augment; /* colour images; {0}: crop the centre */
@@ -140,8 +140,9 @@ struct mu_input {
 	const struct mu_reader *ops;
 	void *impl;
 	size_t n; /* records */
-	size_t shape[3]; /* with groups: the shape of the longest */
-	size_t stored[3]; /* c, h, w of the images in the files; 0: they have several sizes */
+	struct mu_shape shape;  /* of a sample; with groups: of the longest */
+	struct mu_shape stored; /* of the images in the files, (c, h, w); without dimensions: they
+				   have several */
 	size_t classes;
 	const struct mu_input_group *groups; /* n_groups of them, by ascending length; NULL: all
 						records have one shape */

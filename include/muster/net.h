@@ -44,7 +44,7 @@ enum mu_recompute {
 
 struct mu_net_config {
 	const char *network; /* "lenet" */
-	size_t shape[3];     /* of one sample: c, h, w */
+	struct mu_shape shape; /* of one sample: MU_SAMPLE(c, h, w) */
 	size_t classes;
 	long num_layers; /* 0 = the network's default */
 	/* For networks that read sequences or have heads of attention; 0, or dropout_given false:
@@ -72,7 +72,7 @@ struct mu_training {
 struct mu_network {
 	const char *name;
 	const char *help;
-	size_t shape[3]; /* default input shape (c, h, w), if the data does not define one */
+	struct mu_shape shape; /* of its usual sample, where the data do not define one */
 	size_t classes;
 	bool has_depths;         /* accepts num_layers */
 	bool reads_sequences;    /* of word numbers, (n, 1, steps, 1); accepts hidden, embed,
@@ -115,7 +115,7 @@ const struct mu_network *mu_network_guess(const char *name, long *depth);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 8
+#define MU_ABI 9
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */

@@ -15,6 +15,7 @@
 #define MUSTER_RECORDS_H
 
 #include <muster/base.h>
+#include <muster/shape.h>
 
 MU_BEGIN_C
 
@@ -78,7 +79,7 @@ enum mu_record_kind { MU_RECORD_ENCODED, MU_RECORD_RAW };
 struct mu_records_info {
 	size_t n; /* records */
 	enum mu_record_kind kind;
-	size_t shape[3];    /* c, h, w of raw images, else 0 */
+	struct mu_shape shape; /* (c, h, w) of raw images, else without dimensions */
 	size_t classes;     /* number of class_names; without names, from the config; 0: unknown */
 	size_t label_width; /* of the first record; equal for all records, except in .rec files of
 			       mixed widths */
@@ -245,7 +246,7 @@ void mu_image_list_release(struct mu_image_list *list);
 
 struct mu_data_file_config {
 	enum mu_record_kind kind;
-	size_t shape[3];                /* c, h, w of raw images */
+	struct mu_shape shape;          /* (c, h, w) of raw images */
 	const char *const *class_names; /* NULL: none */
 	size_t classes;                 /* number of class_names */
 	const char *creator;            /* the program, "im2rec" */

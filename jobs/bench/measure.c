@@ -140,8 +140,6 @@ static enum mu_status find_model(const struct values *v, struct mu_net_config *m
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
-	size_t *s = model->shape;
-	char rest;
 
 	MU_TRY(mu_network_find(&network, v->network));
 	*model = (struct mu_net_config){
@@ -149,11 +147,9 @@ static enum mu_status find_model(const struct values *v, struct mu_net_config *m
 		.classes = v->num_classes ? (size_t)v->num_classes : network->classes,
 		.num_layers = v->num_layers,
 	};
-	memcpy(s, network->shape, sizeof model->shape);
-	if (v->image_shape &&
-	    (strchr(v->image_shape, '-') ||
-	     sscanf(v->image_shape, "%5zu,%5zu,%5zu%c", &s[0], &s[1], &s[2], &rest) != 3 ||
-	     s[0] * s[1] * s[2] == 0))
+	model->shape = network->shape;
+	if (v->image_shape && (!mu_sample_parse(&model->shape, v->image_shape) ||
+			       model->shape.ndims != network->shape.ndims))
 		MU_FAIL(MU_ERR_USAGE, "--image-shape %s: three numbers are needed, such as 3,28,28",
 			v->image_shape);
 out:

@@ -81,9 +81,7 @@ static enum mu_status infer(const char *parameters, const char *images, const ch
 	if (!name)
 		MU_TRY(describe(parameters, &config, recorded));
 	MU_TRY(mu_idx_read(&idx, images, 3));
-	config.shape[0] = 1;
-	config.shape[1] = idx.dims[1];
-	config.shape[2] = idx.dims[2];
+	config.shape = (struct mu_shape)MU_SAMPLE(1, idx.dims[1], idx.dims[2]);
 	MU_TRY(mu_network_find(&network, config.network));
 	MU_TRY(mu_device_open(&device, NULL, THREADS));
 	MU_TRY(mu_net_new_from(&net, network, &config));

@@ -43,7 +43,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 static const struct mu_network mynet = {
 	.name = "mynet",
 	.help = "three convolutions and a shortcut",
-	.shape = {1, 28, 28},
+	.shape = MU_SAMPLE(1, 28, 28),
 	.classes = 10,
 	.build = build,
 };

@@ -100,7 +100,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 static const struct mu_network prelu_net = {
 	.name = "prelu-net",
 	.help = "two convolutions, PReLU",
-	.shape = {1, 28, 28},
+	.shape = MU_SAMPLE(1, 28, 28),
 	.classes = 10,
 	.build = build,
 };

@@ -34,13 +34,16 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	return MU_OK;
 }
 
-static const struct mu_network network = {
-	.name = "engines", .shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES, .build = build};
+static const struct mu_network network = {.name = "engines",
+					  .shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
+					  .classes = CLASSES,
+					  .build = build};
 
 /* A step of training. engines: of the phases; NULL: the device chooses. */
 static bool run(struct one_step *r, const char *device, enum mu_dtype dtype, const int *engines)
 {
-	const struct mu_net_config config = {.shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES};
+	const struct mu_net_config config = {.shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
+					     .classes = CLASSES};
 	static const float labels[BATCH] = {0, 1, 2, 0};
 	struct mu_convolution_choice choices[LAYERS];
 	float samples[BATCH * CHANNELS * SIDE * SIDE];

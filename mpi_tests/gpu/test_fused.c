@@ -33,8 +33,10 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	return MU_OK;
 }
 
-static const struct mu_network network = {
-	.name = "fused", .shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES, .build = build};
+static const struct mu_network network = {.name = "fused",
+					  .shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
+					  .classes = CLASSES,
+					  .build = build};
 
 /* Blocks whose second addend is the block's input, and every third time a convolution of it. */
 static enum mu_status build_blocks(struct mu_net *net, const struct mu_net_config *config)
@@ -64,7 +66,7 @@ static enum mu_status build_blocks(struct mu_net *net, const struct mu_net_confi
 }
 
 static const struct mu_network blocks = {.name = "blocks",
-					 .shape = {CHANNELS, SIDE, SIDE},
+					 .shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
 					 .classes = CLASSES,
 					 .build = build_blocks};
 
@@ -97,7 +99,8 @@ static void set_weights(struct one_step *r)
 
 static bool run(struct one_step *r, const struct step *s)
 {
-	const struct mu_net_config config = {.shape = {CHANNELS, SIDE, SIDE}, .classes = CLASSES};
+	const struct mu_net_config config = {.shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
+					     .classes = CLASSES};
 	static const float labels[BATCH] = {0, 1, 2, 3, 0, 1};
 	float samples[BATCH * CHANNELS * AREA];
 	const size_t n = sizeof samples / sizeof *samples;

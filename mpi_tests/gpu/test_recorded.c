@@ -17,8 +17,8 @@ enum { BATCH = 5, CLASSES = 10, STEPS = 18, FEW_FROM = 9, FEW_TO = 15, WORDS = 6
 
 #define LSTM \
 	{ \
-		.network = "lstm", .shape = {1, WORDS, 1}, .classes = CLASSES, .num_layers = 2, \
-		.hidden = 8, .embed = 8, .dropout_given = true, .dropout = 0.25f \
+		.network = "lstm", .shape = MU_SAMPLE(1, WORDS, 1), .classes = CLASSES, \
+		.num_layers = 2, .hidden = 8, .embed = 8, .dropout_given = true, .dropout = 0.25f \
 	}
 
 /* few: the steps FEW_FROM to FEW_TO alone, where smoothing and the loss scale change. words: the
@@ -28,21 +28,24 @@ static const struct one {
 	enum mu_dtype dtype;
 	bool few, words;
 } nets[] = {
-	{{.network = "mlp", .shape = {1, 6, 6}, .classes = CLASSES}, MU_FLOAT32, false, false},
-	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
+	{{.network = "mlp", .shape = MU_SAMPLE(1, 6, 6), .classes = CLASSES},
+	 MU_FLOAT32,
+	 false,
+	 false},
+	{{.network = "resnet-v1", .shape = MU_SAMPLE(3, 8, 8), .classes = CLASSES, .num_layers = 8},
 	 MU_FLOAT32,
 	 true,
 	 false},
-	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
+	{{.network = "resnet-v1", .shape = MU_SAMPLE(3, 8, 8), .classes = CLASSES, .num_layers = 8},
 	 MU_FLOAT16,
 	 true,
 	 false},
-	{{.network = "resnet-v1", .shape = {3, 8, 8}, .classes = CLASSES, .num_layers = 8},
+	{{.network = "resnet-v1", .shape = MU_SAMPLE(3, 8, 8), .classes = CLASSES, .num_layers = 8},
 	 MU_BFLOAT16,
 	 true,
 	 false},
 	{{.network = "vit-tiny",
-	  .shape = {3, 16, 16},
+	  .shape = MU_SAMPLE(3, 16, 16),
 	  .classes = CLASSES,
 	  .num_layers = 1,
 	  .hidden = 16,
@@ -77,7 +80,7 @@ static bool start(struct pair *p, const struct one *one)
 	    mu_device_set_dtype(&p->device, one->dtype) != MU_OK ||
 	    mu_net_new(&p->net, config) != MU_OK)
 		return false;
-	p->sample = config->shape[0] * config->shape[1] * config->shape[2];
+	p->sample = mu_shape_sample(&config->shape);
 	for (int i = 0; i < 2; i++) {
 		struct model *m = &p->models[i];
 

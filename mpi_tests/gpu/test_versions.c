@@ -39,7 +39,7 @@ struct model {
 static bool start(struct model *m)
 {
 	const struct mu_net_config config = {
-		.network = "mlp", .shape = {1, SIDE, SIDE}, .classes = CLASSES};
+		.network = "mlp", .shape = MU_SAMPLE(1, SIDE, SIDE), .classes = CLASSES};
 
 	*m = (struct model){.n_keys = 0};
 	if (mu_device_open(&m->device, "gpu:0", 1) != MU_OK)

@@ -235,7 +235,7 @@ static void test_crop_draws(void)
 {
 	enum { DRAWS = 20000, PLACES = 9 };
 	const struct mu_augment a = {.random_crop = true, .random_mirror = true, .pad = 4};
-	const size_t shape[3] = {3, 32, 32};
+	const struct mu_shape shape = MU_SAMPLE(3, 32, 32);
 	int tops[PLACES] = {0}, lefts[PLACES] = {0}, mirrored = 0;
 
 	for (size_t i = 0; i < DRAWS; i++) {
@@ -243,7 +243,7 @@ static void test_crop_draws(void)
 		struct mu_geometry g;
 		double left;
 
-		CHECK(mu_augment_geometry(&a, &key, shape, 32, 32, &g) == MU_OK);
+		CHECK(mu_augment_geometry(&a, &key, &shape, 32, 32, &g) == MU_OK);
 		CHECK(g.h == 32 && g.w == 32);
 		mirrored += g.m[1][1] < 0;
 		left = g.m[1][1] < 0 ? g.m[1][2] - 32 : g.m[1][2];
@@ -259,25 +259,25 @@ static void test_crop_draws(void)
 
 static void test_fixed_crops(void)
 {
-	const size_t shape[3] = {3, 24, 20};
+	const struct mu_shape shape = MU_SAMPLE(3, 24, 20);
 	struct mu_random key = key_of(0);
 	struct mu_augment a = {0};
 	struct mu_geometry g;
 
 	CHECK(mu_augment_is_none(&a));
-	CHECK(mu_augment_geometry(&a, &key, shape, 31, 41, &g) == MU_OK);
+	CHECK(mu_augment_geometry(&a, &key, &shape, 31, 41, &g) == MU_OK);
 	check_place(&g, 0, 0, 3, 10); /* the middle, half a pixel up and left */
 	/* Too small: enlarged to 24 rows, of 12 / 24 each, and so to 48 columns. */
-	CHECK(mu_augment_geometry(&a, &key, shape, 12, 24, &g) == MU_OK);
+	CHECK(mu_augment_geometry(&a, &key, &shape, 12, 24, &g) == MU_OK);
 	check_place(&g, 0, 0, 0, 7);
 	check_place(&g, 24, 20, 12, 17);
-	CHECK(mu_augment_geometry(&a, &key, shape, 1, 1, &g) == MU_OK);
+	CHECK(mu_augment_geometry(&a, &key, &shape, 1, 1, &g) == MU_OK);
 	CHECK(g.h == 24 && g.w == 20);
 	a.min_crop = a.max_crop = 30;
-	CHECK(mu_augment_geometry(&a, &key, shape, 31, 40, &g) == MU_OK);
+	CHECK(mu_augment_geometry(&a, &key, &shape, 31, 40, &g) == MU_OK);
 	check_place(&g, 0, 0, 0, 5);
 	check_place(&g, 24, 20, 30, 35);
-	CHECK(mu_augment_geometry(&a, &key, shape, 29, 40, &g) == MU_ERR_FORMAT);
+	CHECK(mu_augment_geometry(&a, &key, &shape, 29, 40, &g) == MU_ERR_FORMAT);
 	CHECK_HAS(mu_trace_message(), "29 x 40 pixels");
 	mu_trace_clear();
 }
@@ -288,7 +288,7 @@ static void test_resized_crop(void)
 				     .min_area = 0.08,
 				     .min_aspect = 0.75,
 				     .max_aspect = 4.0 / 3};
-	const size_t shape[3] = {3, 10, 10};
+	const struct mu_shape shape = MU_SAMPLE(3, 10, 10);
 	double least = 1, most = 0, mean = 0;
 
 	for (size_t i = 0; i < 2000; i++) {
@@ -296,7 +296,7 @@ static void test_resized_crop(void)
 		struct mu_geometry g;
 		double area, aspect;
 
-		CHECK(mu_augment_geometry(&a, &key, shape, 300, 400, &g) == MU_OK);
+		CHECK(mu_augment_geometry(&a, &key, &shape, 300, 400, &g) == MU_OK);
 		area = 100 * g.m[0][0] * g.m[1][1] / 120000;
 		aspect = g.m[1][1] / g.m[0][0];
 		CHECK(aspect > 0.74 && aspect < 1.35);
@@ -312,9 +312,9 @@ static void test_resized_crop(void)
 
 static void check_refused(struct mu_augment a, const char *part)
 {
-	const size_t shape[3] = {3, 24, 20};
+	const struct mu_shape shape = MU_SAMPLE(3, 24, 20);
 
-	CHECK(mu_augment_check(&a, shape) == MU_ERR_USAGE);
+	CHECK(mu_augment_check(&a, &shape) == MU_ERR_USAGE);
 	CHECK_HAS(mu_trace_message(), part);
 	mu_trace_clear();
 }
@@ -351,14 +351,14 @@ static void test_whole_way(void)
 				     .max_l = 10,
 				     .pca_noise = 0.1,
 				     .random_mirror = true};
-	const size_t shapes[2][3] = {{3, SIDE, SIDE}, {1, SIDE, SIDE}};
+	const struct mu_shape shapes[] = {MU_SAMPLE(3, SIDE, SIDE), MU_SAMPLE(1, SIDE, SIDE)};
 	const float mean[3] = {10, 20, 30}, std[3] = {2, 3, 4};
 	const struct mu_image_values plain = {.fill = 90, .std = {1, 1, 1}};
 	struct mu_image_worker worker = {0};
 
 	CHECK(!mu_augment_is_none(&a));
 	for (size_t i = 0; i < 40; i++) {
-		const size_t *shape = shapes[i % 2];
+		const struct mu_shape *shape = &shapes[i % 2];
 		struct mu_augment_task task = {
 			.augment = &a, .shape = shape, .mean = mean, .std = std, .key = key_of(i)};
 		struct mu_geometry g;
@@ -370,7 +370,7 @@ static void test_whole_way(void)
 		CHECK(mu_image_sample(&worker.image, &g, &plain, &worker.scratch, want) == MU_OK);
 		mu_augment_colour(&a, &task.key, want, N);
 		mu_image_grey(grey, want, N);
-		for (size_t k = 0; k < shape[0] * N; k++) {
+		for (size_t k = 0; k < mu_shape_sample(shape); k++) {
 			float v = i % 2 ? grey[k] : want[k];
 
 			wrong += fabsf(out[k] - (v - mean[k / N]) / std[k / N]) < 1e-4f ? 0 : 1;
@@ -385,13 +385,16 @@ static void test_bytes(void)
 	static const uint8_t planes[6] = {1, 2, 3, 4, 5, 6};
 	struct mu_image image = {0};
 
-	CHECK(mu_image_from_bytes(&image, planes, (const size_t[3]){3, 1, 2}, false) == MU_OK);
+	CHECK(mu_image_from_bytes(&image, planes, &(struct mu_shape)MU_SAMPLE(3, 1, 2), false) ==
+	      MU_OK);
 	CHECK((image.pixels[1] & 0xffffff) == (2 | 4 << 8 | 6 << 16));
-	CHECK(mu_image_from_bytes(&image, planes, (const size_t[3]){3, 2, 1}, true) == MU_OK);
+	CHECK(mu_image_from_bytes(&image, planes, &(struct mu_shape)MU_SAMPLE(3, 2, 1), true) ==
+	      MU_OK);
 	CHECK((image.pixels[1] & 0xffffff) == (4 | 5 << 8 | 6 << 16));
-	CHECK(mu_image_from_bytes(&image, planes, (const size_t[3]){1, 2, 3}, true) == MU_OK);
+	CHECK(mu_image_from_bytes(&image, planes, &(struct mu_shape)MU_SAMPLE(1, 2, 3), true) ==
+	      MU_OK);
 	CHECK((image.pixels[5] & 0xffffff) == (6 | 6 << 8 | 6 << 16));
-	CHECK(mu_image_from_bytes(&image, planes, (const size_t[3]){2, 1, 3}, true) ==
+	CHECK(mu_image_from_bytes(&image, planes, &(struct mu_shape)MU_SAMPLE(2, 1, 3), true) ==
 	      MU_ERR_UNSUPPORTED);
 	mu_trace_clear();
 	mu_image_release(&image);
@@ -399,16 +402,19 @@ static void test_bytes(void)
 
 static void test_fixed(void)
 {
-	const size_t image[3] = {3, 32, 32}, smaller[3] = {3, 28, 32}, several[3] = {0};
+	const struct mu_shape image = MU_SAMPLE(3, 32, 32), smaller = MU_SAMPLE(3, 28, 32);
+	const struct mu_shape several = {0};
+	const struct mu_augment random = {.random_crop = true};
 
-	CHECK(mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true}, image, image));
-	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true}, image, smaller));
-	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true}, several, image));
-	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = false}, image, image));
-	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true, .pad = 4}, image,
-					image));
+	CHECK(mu_augment_crop_is_fixed(&random, &image, &image));
+	CHECK(!mu_augment_crop_is_fixed(&random, &image, &smaller));
+	CHECK(!mu_augment_crop_is_fixed(&random, &several, &image));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = false}, &image,
+					&image));
+	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true, .pad = 4}, &image,
+					&image));
 	CHECK(!mu_augment_crop_is_fixed(&(struct mu_augment){.random_crop = true, .resize = 36},
-					image, image));
+					&image, &image));
 }
 
 int main(void)

@@ -99,15 +99,16 @@ static struct mu_input_config base_config(void)
 static size_t wrong_values(const struct mu_input *in, size_t i, const float *data)
 {
 	const struct mu_input_config *config = &in->config;
-	size_t h = in->shape[1], w = in->shape[2], bad = 0;
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	size_t h = p.h, w = p.w, bad = 0;
 	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
 
 	for (size_t c = 0; c < 3; c++) {
 		for (size_t y = 0; y < h; y++) {
 			for (size_t x = 0; x < w; x++) {
-				float p = pixel(i, c * PLANE + (top + y) * SIDE + left + x);
+				float v = pixel(i, c * PLANE + (top + y) * SIDE + left + x);
 
-				bad += *data++ != (p - config->mean[c]) / config->std[c];
+				bad += *data++ != (v - config->mean[c]) / config->std[c];
 			}
 		}
 	}
@@ -128,7 +129,7 @@ static size_t read_epoch(const struct mu_input_config *config, size_t first, int
 	if (!CHECK(mu_input_open(&in, config) == MU_OK))
 		return 0;
 	for (size_t t = 0; t < in.steps; t++) {
-		size_t sample = 3 * in.shape[1] * in.shape[2];
+		size_t sample = mu_shape_sample(&in.shape);
 		size_t count = mu_input_count(&in, t);
 
 		data[count * sample] = -7; /* nothing is written beyond the last sample */
@@ -142,8 +143,7 @@ static size_t read_epoch(const struct mu_input_config *config, size_t first, int
 			seen[ids[i]]++;
 			bad += !config->shuffle && config->num_workers == 1 && ids[i] != n + i;
 			bad += labels[i] != (float)label_of(record, in.classes);
-			bad += wrong_values(&in, record, data + i * 3 * in.shape[1] * in.shape[2]) >
-			       0;
+			bad += wrong_values(&in, record, data + i * sample) > 0;
 		}
 		n += count;
 	}
@@ -174,7 +174,7 @@ static void test_records(void)
 	if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 		return;
 	CHECK(in.n == RECORDS && in.classes == 10);
-	CHECK(in.shape[0] == 3 && in.shape[1] == SIDE && in.shape[2] == SIDE);
+	CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(3, SIDE, SIDE)));
 	in.ops->describe(&in, text, sizeof text);
 	CHECK_HAS(text, "CIFAR-10 files in ");
 	CHECK_HAS(text, "mean 123.68,116.779,103.939, std 1,1,1");
@@ -208,7 +208,7 @@ static void test_values(void)
 	struct mu_input_config config = base_config();
 
 	for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
-		memcpy(config.shape, (size_t[3]){3, sides[i][0], sides[i][1]}, sizeof config.shape);
+		config.shape = (struct mu_shape)MU_SAMPLE(3, sides[i][0], sides[i][1]);
 		check_epoch(config, 0, RECORDS);
 	}
 	memcpy(config.mean, (float[3]){0, -1.5f, 300}, sizeof config.mean);
@@ -264,11 +264,11 @@ static void test_refused_options(void)
 {
 	struct mu_input_config config = base_config();
 
-	memcpy(config.shape, (size_t[3]){1, 28, 28}, sizeof config.shape);
+	config.shape = (struct mu_shape)MU_SAMPLE(1, 28, 28);
 	check_refused(&config, MU_ERR_USAGE, "image shape 1,28,28", "3,H,W");
-	memcpy(config.shape, (size_t[3]){3, 28, 33}, sizeof config.shape);
+	config.shape = (struct mu_shape)MU_SAMPLE(3, 28, 33);
 	check_refused(&config, MU_ERR_USAGE, "image shape 3,28,33", "1 to 32");
-	memcpy(config.shape, (size_t[3]){3, 0, 28}, sizeof config.shape);
+	config.shape = (struct mu_shape)MU_SAMPLE(3, 0, 28);
 	check_refused(&config, MU_ERR_USAGE, "image shape 3,0,28", "1 to 32");
 	config = base_config();
 	config.std[1] = 0;

@@ -114,7 +114,7 @@ static struct mu_input_config config_of(const char *reader, const char *file)
 					.dir = data_folder,
 					.paths = *file ? path : NULL,
 					.shape = {0},
-					.net_shape = {3, SIDE, SIDE},
+					.net_shape = MU_SAMPLE(3, SIDE, SIDE),
 					.std = {1, 1, 1},
 					.classes = strcmp(reader, "tokens") == 0    ? 100
 						   : strcmp(reader, "records") == 0 ? 10

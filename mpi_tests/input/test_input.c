@@ -97,7 +97,8 @@ static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, i
 
 	if (!CHECK(mu_input_open(&in, config) == MU_OK))
 		return 0;
-	CHECK(in.shape[0] == 1 && in.shape[1] == H && in.shape[2] == W && in.classes == CLASSES);
+	CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(1, H, W)) &&
+	      in.classes == CLASSES);
 	CHECK(in.steps == (in.n + all - 1) / all);
 	CHECK(mu_input_epoch(&in, epoch) == MU_OK);
 	for (size_t t = 0; t < in.steps; t++) {
@@ -323,7 +324,7 @@ static struct mu_input_config synthetic_config(void)
 {
 	return (struct mu_input_config){
 		.reader = "synthetic",
-		.shape = {2, 5, 5},
+		.shape = MU_SAMPLE(2, 5, 5),
 		.classes = 4,
 		.batch = 8,
 		.num_workers = 3,
@@ -365,7 +366,7 @@ static void test_synthetic(void)
 		return;
 	CHECK(in.n == 100 && in.steps == 5 && mu_input_count(&in, 4) == 1);
 	mu_input_close(&in);
-	config.shape[1] = 0;
+	config.shape.dims[2] = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "(2, 0, 5)", "at least 1");
 }
 
@@ -387,7 +388,7 @@ static void test_synthetic_bytes(void)
 			float *wanted = calloc(n, sizeof *wanted);
 			struct mu_input in;
 
-			config.shape[0] = channels;
+			config.shape.dims[1] = channels;
 			config.numbers = numbers;
 			if (CHECK(wanted && mu_input_open(&in, &config) == MU_OK)) {
 				read_step(&in, 0, wanted, labels, ids);

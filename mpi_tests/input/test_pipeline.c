@@ -196,7 +196,7 @@ static void test_memory(void)
 	enum { LARGE = 64, MANY = 2000, MEGABYTES = 4 };
 	static uint8_t pixels[3 * LARGE * LARGE];
 	const struct mu_data_file_config file = {
-		.kind = MU_RECORD_RAW, .shape = {3, LARGE, LARGE}, .creator = "test"};
+		.kind = MU_RECORD_RAW, .shape = MU_SAMPLE(3, LARGE, LARGE), .creator = "test"};
 	struct mu_input_config config = base_config("large.h5");
 	static float data[BATCH * 3 * LARGE * LARGE], labels[BATCH];
 	uint32_t ids[BATCH];
@@ -216,7 +216,7 @@ static void test_memory(void)
 	}
 	CHECK(mu_data_file_finish(w, true) == MU_OK);
 	memset(data, 0, sizeof data);
-	config.shape[1] = config.shape[2] = LARGE;
+	config.shape = (struct mu_shape)MU_SAMPLE(3, LARGE, LARGE);
 	before = resident();
 	CHECK(mu_input_open(&in, &config) == MU_OK);
 	CHECK(mu_input_prefetch_bytes(&in) < MEGABYTES << 20);
@@ -319,7 +319,7 @@ static void test_refused(void)
 	check_refused(&config, MU_ERR_USAGE,
 		      "does not say how many classes there are: number of classes is needed");
 	config = base_config("images.rec");
-	config.shape[0] = 4;
+	config.shape.dims[1] = 4;
 	check_refused(&config, MU_ERR_USAGE, "1 channel or 3");
 	config = base_config("images.rec");
 	config.augment.random_resized_crop = true;

@@ -68,7 +68,7 @@ static void write_h5(const char *name, bool raw, size_t n_labels, size_t n)
 	struct mu_data_writer *w;
 	struct mu_data_file_config config = {
 		.kind = raw ? MU_RECORD_RAW : MU_RECORD_ENCODED,
-		.shape = {C, H, W},
+		.shape = MU_SAMPLE(C, H, W),
 		.class_names = class_names,
 		.classes = CLASSES,
 		.creator = "test_records",
@@ -101,8 +101,8 @@ static void check_all(const char *paths, const struct mu_records_config *config,
 	mu_records_info(r, &info);
 	CHECK(info.n == N && info.label_width == n_labels);
 	CHECK(info.kind == (raw ? MU_RECORD_RAW : MU_RECORD_ENCODED));
-	CHECK(info.shape[0] == (raw ? C : 0) && info.shape[1] == (raw ? H : 0) &&
-	      info.shape[2] == (raw ? W : 0));
+	CHECK(raw ? mu_shape_equal(&info.shape, &(struct mu_shape)MU_SAMPLE(C, H, W))
+		  : info.shape.ndims == 0);
 	for (size_t k = 0; k < N; k++) {
 		size_t i = k * 7 % N;
 
@@ -356,8 +356,8 @@ static void test_cifar(void)
 	data_get("data_batch_1.bin", file, sizeof file);
 	if (CHECK(mu_records_open(&r, paths, NULL) == MU_OK)) {
 		mu_records_info(r, &info);
-		CHECK(info.n == 5 && info.shape[0] == 3 && info.shape[1] == 32 &&
-		      info.shape[2] == 32);
+		CHECK(info.n == 5 &&
+		      mu_shape_equal(&info.shape, &(struct mu_shape)MU_SAMPLE(3, 32, 32)));
 		CHECK_TEXT(info.format, "CIFAR-10");
 		for (size_t i = 0; i < 5; i++) {
 			CHECK(mu_records_read(r, i, &buffer, &record) == MU_OK);
@@ -401,8 +401,8 @@ static void test_idx(void)
 	CHECK(mu_idx_write(data_path("t-labels-idx1-ubyte.gz"), &numbers) == MU_OK);
 	if (CHECK(mu_records_open(&r, data_path("t-images-idx3-ubyte"), NULL) == MU_OK)) {
 		mu_records_info(r, &info);
-		CHECK(info.n == 2 && info.shape[0] == 1 && info.shape[1] == 3 &&
-		      info.shape[2] == 4);
+		CHECK(info.n == 2 &&
+		      mu_shape_equal(&info.shape, &(struct mu_shape)MU_SAMPLE(1, 3, 4)));
 		CHECK(mu_records_read(r, 0, &buffer, &record) == MU_OK);
 		CHECK(record.n == 12 && memcmp(record.data, pixels, 12) == 0);
 		CHECK(record.labels[0] == 2 && record.n_labels == 1 && record.id == 0);
@@ -447,7 +447,7 @@ static void test_h5(void)
 static void test_h5_writer(void)
 {
 	struct mu_data_writer *w;
-	struct mu_data_file_config config = {.kind = MU_RECORD_RAW, .shape = {C, H, W}};
+	struct mu_data_file_config config = {.kind = MU_RECORD_RAW, .shape = MU_SAMPLE(C, H, W)};
 	struct mu_record record = make_record(0, true, 1), wide = make_record(1, true, 2);
 	static uint8_t first[1 << 16], second[1 << 16];
 	size_t n;
@@ -462,7 +462,7 @@ static void test_h5_writer(void)
 	CHECK(access(data_path("z.h5"), F_OK) != 0);
 	CHECK(mu_data_file_create(&w, data_path("z.h5"), &config) == MU_OK);
 	CHECK_FAILS(mu_data_file_finish(w, true), MU_ERR_ARGUMENT, "z.h5: no images", "");
-	config.shape[1] = 0;
+	config.shape.dims[2] = 0;
 	CHECK_FAILS(mu_data_file_create(&w, data_path("z.h5"), &config), MU_ERR_ARGUMENT,
 		    "shape 3, 0, 4", "");
 	CHECK_FAILS(mu_data_file_create(&w, data_path("no/z.h5"), &(struct mu_data_file_config){0}),

@@ -81,7 +81,7 @@ static void test_windows(void)
 			if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 				return;
 			CHECK(in.n == WINDOWS && in.classes == 60);
-			CHECK(in.shape[0] == 1 && in.shape[1] == T && in.shape[2] == 1);
+			CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(1, T, 1)));
 			in.ops->describe(&in, text, sizeof text);
 			CHECK_HAS(text, "36 tokens of ");
 			CHECK_HAS(text, "train_0.bin and 2 more, windows of 4");

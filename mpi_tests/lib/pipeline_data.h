@@ -67,7 +67,7 @@ static void write_rec(const char *name, size_t records, bool bad)
 static void write_h5(const char *name)
 {
 	const struct mu_data_file_config config = {
-		.kind = MU_RECORD_RAW, .shape = {3, RAW, RAW}, .creator = "test"};
+		.kind = MU_RECORD_RAW, .shape = MU_SAMPLE(3, RAW, RAW), .creator = "test"};
 	static uint8_t pixels[3 * RAW * RAW];
 	struct mu_data_writer *w;
 
@@ -93,8 +93,8 @@ static struct mu_input_config base_config(const char *name)
 	return (struct mu_input_config){
 		.reader = "records",
 		.paths = path_of(name),
-		.net_shape = {3, SIDE, SIDE},
-		.shape = {3, SIDE, SIDE},
+		.net_shape = MU_SAMPLE(3, SIDE, SIDE),
+		.shape = MU_SAMPLE(3, SIDE, SIDE),
 		.std = {1, 2, 3},
 		.augment = {.pad = 2, .fill = 50, .random_crop = true, .random_mirror = true},
 		.classes = 10,

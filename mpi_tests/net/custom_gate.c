@@ -111,4 +111,4 @@ static enum mu_status build_gates(struct mu_net *net, const struct mu_net_config
 }
 
 const struct mu_network custom_gates = {
-	.name = "gates", .shape = {3, 6, 6}, .classes = 5, .build = build_gates};
+	.name = "gates", .shape = MU_SAMPLE(3, 6, 6), .classes = 5, .build = build_gates};

@@ -160,8 +160,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 {
 	struct draw d;
 	int blocks;
-	struct piece x = {
-		.c = (int)config->shape[0], .h = (int)config->shape[1], .w = (int)config->shape[2]};
+	const struct mu_picture in = mu_sample_picture(&config->shape);
+	struct piece x = {.c = (int)in.c, .h = (int)in.h, .w = (int)in.w};
 
 	draw_init(&d, (uint64_t)config->num_layers >> 32, (uint64_t)config->num_layers);
 	d.next = 1000; /* the first draws were the caller's */
@@ -173,5 +173,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	return MU_OK;
 }
 
-const struct mu_network random_network = {
-	.name = "random", .shape = {3, 8, 8}, .classes = 4, .has_depths = true, .build = build};
+const struct mu_network random_network = {.name = "random",
+					  .shape = MU_SAMPLE(3, 8, 8),
+					  .classes = 4,
+					  .has_depths = true,
+					  .build = build};

@@ -28,9 +28,13 @@ static void refuse(const struct mu_net_config *config, const char *words)
 
 static void check_nets(void)
 {
-	refuse(&(struct mu_net_config){.network = "lenet", .shape = {1, 28, 28}, .classes = 10},
+	refuse(&(struct mu_net_config){.network = "lenet",
+				       .shape = MU_SAMPLE(1, 28, 28),
+				       .classes = 10},
 	       "network lenet cannot work on blocks of steps: layer convolution0 (convolution)");
-	refuse(&(struct mu_net_config){.network = "mlp", .shape = {1, 28, 28}, .classes = 10},
+	refuse(&(struct mu_net_config){.network = "mlp",
+				       .shape = MU_SAMPLE(1, 28, 28),
+				       .classes = 10},
 	       "needs all of them");
 }
 
@@ -217,7 +221,7 @@ static const struct mu_network sums = {
 static struct mu_net *new_net(const struct mu_network *network, size_t steps)
 {
 	const struct mu_net_config config = {.network = network->name,
-					     .shape = {1, steps, 1},
+					     .shape = MU_SAMPLE(1, steps, 1),
 					     .classes = WORDS,
 					     .num_layers = 3,
 					     .hidden = 16,

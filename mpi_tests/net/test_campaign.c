@@ -222,7 +222,7 @@ static enum mu_status forward(struct trained *t, const struct job *job, int phas
 	struct mu_plan *plan = phase ? t->infer : t->plan;
 	struct mu_random key = {.seed = job->seed, .purpose = MU_RANDOM_TEST, .sample = 1};
 	const float *found;
-	size_t n = job->batch * job->net.shape[0] * job->net.shape[1] * job->net.shape[2];
+	size_t n = job->batch * mu_shape_sample(&job->net.shape);
 
 	for (size_t i = 0; i < n; i++)
 		mu_plan_input(plan)[i] = 2 * mu_random_uniform(&key, i) - 1;
@@ -324,9 +324,10 @@ static void test_net(struct draw *d, struct mu_device *device, struct mu_device 
 	char text[80];
 
 	job.net.num_layers = (long)(d->key.seed << 32 | d->key.sample);
-	job.net.shape[0] = (size_t)draw_channels(d, 20);
-	job.net.shape[1] = (size_t)draw_int(d, 1, 14);
-	job.net.shape[2] = (size_t)draw_int(d, 1, 14);
+	job.net.shape.ndims = 4;
+	job.net.shape.dims[1] = (size_t)draw_channels(d, 20);
+	for (int i = 2; i < 4; i++)
+		job.net.shape.dims[i] = (size_t)draw_int(d, 1, 14);
 	job.count = draw_chance(d, 30) ? (size_t)draw_int(d, 0, (int)job.batch) : job.batch;
 	for (int i = 0; i < TRIES && error > net_tolerance; i++) {
 		job.seed = 1 + (uint64_t)i;

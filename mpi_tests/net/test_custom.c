@@ -27,15 +27,15 @@ struct training {
 	float labels[8];
 };
 
-static bool start(struct training *t, const struct mu_network *network, const size_t shape[3],
-		  const char *device)
+static bool start(struct training *t, const struct mu_network *network,
+		  const struct mu_shape *shape, const char *device)
 {
 	struct mu_net_config config = {.classes = network->classes};
 	struct mu_random random = {.seed = 3, .purpose = MU_RANDOM_TEST};
 	struct mu_batch *b;
 
-	memcpy(config.shape, shape, sizeof config.shape);
-	*t = (struct training){.batch = 6, .features = shape[0] * shape[1] * shape[2]};
+	config.shape = *shape;
+	*t = (struct training){.batch = 6, .features = mu_shape_sample(shape)};
 	if (mu_device_open(&t->device, device, 1) != MU_OK ||
 	    mu_net_new_from(&t->net, network, &config) != MU_OK ||
 	    mu_plan_new(&t->plan, t->net, &t->device, t->batch, MU_PHASE_TRAIN, NULL) != MU_OK ||
@@ -84,7 +84,7 @@ static void backward(struct training *t)
  * 1e-3. Arrays before `first` reach so many maxima and rectifiers that some change over within any
  * step.
  */
-static void test_gradients(const struct mu_network *network, const size_t shape[3],
+static void test_gradients(const struct mu_network *network, const struct mu_shape *shape,
 			   const char *first, const char *device)
 {
 	const double h = 1.0 / 1024;
@@ -130,8 +130,8 @@ static void test_steps(const struct mu_network *network, const char *device)
 	struct training a, b;
 	double first = 0, last = 0;
 
-	if (!CHECK(start(&a, network, network->shape, "ref")) ||
-	    !CHECK(start(&b, network, network->shape, device)))
+	if (!CHECK(start(&a, network, &network->shape, "ref")) ||
+	    !CHECK(start(&b, network, &network->shape, device)))
 		return;
 	for (int i = 0; i < 10; i++) {
 		struct training *both[2] = {&a, &b};
@@ -159,7 +159,7 @@ static void test_shared_arrays(const char *device)
 	struct training t;
 	struct mu_plan *plans[2] = {NULL, NULL};
 
-	if (!CHECK(start(&t, &custom_gates, custom_gates.shape, device)))
+	if (!CHECK(start(&t, &custom_gates, &custom_gates.shape, device)))
 		return;
 	forward(&t);
 	CHECK(mu_plan_new(&plans[0], t.net, &t.device, 6, MU_PHASE_INFER, t.plan) == MU_OK);
@@ -196,7 +196,7 @@ static void test_names(void)
 	FILE *stream = tmpfile();
 	size_t n;
 
-	if (!CHECK(start(&t, &custom_gates, custom_gates.shape, "ref")) || !CHECK(stream != NULL))
+	if (!CHECK(start(&t, &custom_gates, &custom_gates.shape, "ref")) || !CHECK(stream != NULL))
 		return;
 	slices = mu_plan_slices(t.plan, &n);
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
@@ -300,7 +300,7 @@ static enum mu_status build_faulty(struct mu_net *net, const struct mu_net_confi
 }
 
 static const struct mu_network faulty = {
-	.name = "faulty-net", .shape = {1, 2, 2}, .classes = 2, .build = build_faulty};
+	.name = "faulty-net", .shape = MU_SAMPLE(1, 2, 2), .classes = 2, .build = build_faulty};
 
 static const struct {
 	enum fault fault;
@@ -327,7 +327,7 @@ static void check_running(const char *device, enum fault which, enum mu_status e
 	enum mu_status st;
 
 	fault = which;
-	if (!CHECK(start(&t, &faulty, faulty.shape, device)))
+	if (!CHECK(start(&t, &faulty, &faulty.shape, device)))
 		return;
 	fault = NO_FAULT; /* the net has a copy */
 	st = mu_plan_forward(t.plan, 0);
@@ -344,7 +344,7 @@ static void check_running(const char *device, enum fault which, enum mu_status e
 
 static void test_errors(void)
 {
-	struct mu_net_config config = {.shape = {1, 2, 2}, .classes = 2};
+	struct mu_net_config config = {.shape = MU_SAMPLE(1, 2, 2), .classes = 2};
 
 	for (size_t i = 0; i < sizeof of_building / sizeof *of_building; i++) {
 		struct mu_net *net = NULL;
@@ -365,7 +365,7 @@ static void test_errors(void)
 			      "here: the forward of layer faulty returned");
 		check_running(device, BACKWARD_SAYS, MU_ERR_DEVICE, "here says why");
 		fault = BY_BATCH;
-		CHECK(!start(&t, &faulty, faulty.shape, device));
+		CHECK(!start(&t, &faulty, &faulty.shape, device));
 		CHECK_HAS(mu_trace_message(), "depend on the batch");
 		mu_trace_clear();
 		stop(&t);
@@ -381,10 +381,10 @@ static void test_abi(void)
 		const char *name;
 		size_t found, expected;
 	} sizes[] = {
-		{"mu_shape", sizeof(struct mu_shape), 40},
-		{"mu_convolution", sizeof(struct mu_convolution), 44},
+		{"mu_shape", sizeof(struct mu_shape), 48},
+		{"mu_convolution", sizeof(struct mu_convolution), 60},
 		{"mu_fully_connected", sizeof(struct mu_fully_connected), 8},
-		{"mu_pooling", sizeof(struct mu_pooling), 28},
+		{"mu_pooling", sizeof(struct mu_pooling), 40},
 		{"mu_batch_norm", sizeof(struct mu_batch_norm), 12},
 		{"mu_lrn", sizeof(struct mu_lrn), 16},
 		{"mu_embedding", sizeof(struct mu_embedding), 8},
@@ -393,16 +393,16 @@ static void test_abi(void)
 		{"mu_attention", sizeof(struct mu_attention), 20},
 		{"mu_positions", sizeof(struct mu_positions), 8},
 		{"mu_batch", sizeof(struct mu_batch), 96},
-		{"mu_layer_array", sizeof(struct mu_layer_array), 72},
-		{"mu_layer", sizeof(struct mu_layer), 704},
+		{"mu_layer_array", sizeof(struct mu_layer_array), 80},
+		{"mu_layer", sizeof(struct mu_layer), 776},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
 		{"mu_custom", sizeof(struct mu_custom), 24},
-		{"mu_net_config", sizeof(struct mu_net_config), 96},
-		{"mu_network", sizeof(struct mu_network), 120},
+		{"mu_net_config", sizeof(struct mu_net_config), 120},
+		{"mu_network", sizeof(struct mu_network), 144},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 8);
+	CHECK(MU_ABI == 9);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,
@@ -411,7 +411,7 @@ static void test_abi(void)
 
 int main(void)
 {
-	static const size_t small[3] = {1, 16, 16};
+	static const struct mu_shape small = MU_SAMPLE(1, 16, 16);
 
 	test_abi();
 	test_names();
@@ -421,8 +421,8 @@ int main(void)
 
 		if (!CHECK_IS_HERE(mu_device_table[d]))
 			continue;
-		test_gradients(&custom_gates, custom_gates.shape, "gate0_weight", device);
-		test_gradients(mu_network_export.network, small, "prelu0_slope", device);
+		test_gradients(&custom_gates, &custom_gates.shape, "gate0_weight", device);
+		test_gradients(mu_network_export.network, &small, "prelu0_slope", device);
 		test_steps(&custom_gates, device);
 		test_steps(mu_network_export.network, device);
 		test_shared_arrays(device);

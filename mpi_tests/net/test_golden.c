@@ -79,8 +79,8 @@ static void parse(struct golden *g, const char *text)
 	g->net = (struct mu_net_config){.network = g->network,
 					.classes = whole(text, "classes"),
 					.num_layers = (long)whole(text, "depth")};
-	for (int i = 0; i < 3; i++)
-		g->net.shape[i] = (size_t)shape[i];
+	g->net.shape =
+		(struct mu_shape)MU_SAMPLE((size_t)shape[0], (size_t)shape[1], (size_t)shape[2]);
 	if (strstr(text, "\"hidden\"")) {
 		g->net.hidden = whole(text, "hidden");
 		g->net.embed = strstr(text, "\"embed\"") ? whole(text, "embed") : 0;
@@ -88,7 +88,7 @@ static void parse(struct golden *g, const char *text)
 		g->net.dropout_given = true;
 		g->net.padded = strcmp(g->network, "lstm") == 0; /* its figures leave out 0 */
 	}
-	g->sequences = g->net.shape[0] == 1 && g->net.shape[2] == 1;
+	g->sequences = shape[0] == 1 && shape[2] == 1;
 	g->batch = whole(text, "batch");
 	g->steps = whole(text, "steps");
 	g->arrays = whole(text, "arrays");
@@ -197,7 +197,7 @@ out:
 static void fill_batch(struct mu_plan *plan, const struct golden *g, float *labels)
 {
 	struct mu_batch *b = mu_plan_batch(plan);
-	size_t n = g->batch * g->net.shape[0] * g->net.shape[1] * g->net.shape[2];
+	size_t n = g->batch * mu_shape_sample(&g->net.shape);
 
 	for (size_t i = 0; i < n; i++)
 		mu_plan_input(plan)[i] =

@@ -49,8 +49,10 @@ static const struct mu_network network = {.name = "wrong", .has_depths = true, .
 
 static void check_case(long number, enum mu_status expected, const char *words)
 {
-	struct mu_net_config config = {
-		.network = "wrong", .shape = {2, 5, 4}, .classes = 3, .num_layers = number};
+	struct mu_net_config config = {.network = "wrong",
+				       .shape = MU_SAMPLE(2, 5, 4),
+				       .classes = 3,
+				       .num_layers = number};
 	struct mu_net *net = NULL;
 
 	CHECK(mu_net_new_from(&net, &network, &config) == expected);

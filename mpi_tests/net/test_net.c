@@ -37,7 +37,7 @@ static void test_counts(void)
 {
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		struct mu_net_config config = {
-			.network = counts[i].network, .shape = {1, 28, 28}, .classes = 10};
+			.network = counts[i].network, .shape = MU_SAMPLE(1, 28, 28), .classes = 10};
 		struct mu_net_counts found;
 		struct mu_device device;
 		struct mu_plan *plan = NULL;
@@ -67,7 +67,7 @@ static void test_counts(void)
 static void check_error(const char *network, size_t height, size_t classes, const char *words)
 {
 	struct mu_net_config config = {
-		.network = network, .shape = {1, height, 28}, .classes = classes};
+		.network = network, .shape = MU_SAMPLE(1, height, 28), .classes = classes};
 	struct mu_net *net = NULL;
 
 	CHECK(mu_net_new(&net, &config) == MU_ERR_USAGE);
@@ -96,12 +96,12 @@ struct training {
 /* The smallest residual network with units whose sums are restored from the sum before. */
 static struct mu_net_config config_of(const char *network)
 {
-	struct mu_net_config config = {.network = network, .shape = {1, 28, 28}, .classes = 10};
+	struct mu_net_config config = {
+		.network = network, .shape = MU_SAMPLE(1, 28, 28), .classes = 10};
 
 	if (strcmp(network, "resnet-v1") == 0) {
 		config.num_layers = 14;
-		config.shape[0] = 3;
-		config.shape[1] = config.shape[2] = 32;
+		config.shape = (struct mu_shape)MU_SAMPLE(3, 32, 32);
 	}
 	return config;
 }
@@ -110,7 +110,7 @@ static bool start(struct training *t, const char *network, const char *device, s
 {
 	struct mu_net_config config = config_of(network);
 
-	*t = (struct training){.features = config.shape[0] * config.shape[1] * config.shape[2]};
+	*t = (struct training){.features = mu_shape_sample(&config.shape)};
 	if (mu_device_open(&t->device, device, 1) != MU_OK ||
 	    mu_net_new(&t->net, &config) != MU_OK ||
 	    mu_plan_new(&t->plan, t->net, &t->device, batch, MU_PHASE_TRAIN, NULL) != MU_OK ||

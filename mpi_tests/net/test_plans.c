@@ -76,7 +76,8 @@ static void find_shapes(void)
 		const struct mu_network *network;
 		struct mu_net *net = NULL;
 
-		memcpy(config.shape, row->shape, sizeof config.shape);
+		config.shape =
+			(struct mu_shape)MU_SAMPLE(row->shape[0], row->shape[1], row->shape[2]);
 		if (!CHECK(mu_network_find(&network, row->network) == MU_OK) ||
 		    !CHECK(mu_net_new(&net, &config) == MU_OK))
 			continue;

@@ -128,8 +128,11 @@ static void close_model(struct model *m)
 	mu_device_close(&m->device);
 }
 
-static const struct mu_net_config lstm = {
-	.network = "lstm", .shape = {1, 4, 1}, .classes = 20, .num_layers = 4, .hidden = 8};
+static const struct mu_net_config lstm = {.network = "lstm",
+					  .shape = MU_SAMPLE(1, 4, 1),
+					  .classes = 20,
+					  .num_layers = 4,
+					  .hidden = 8};
 
 static void refuse(const struct mu_plan *plan, const char *text, const char *words)
 {
@@ -182,9 +185,12 @@ static void check_groups(void)
 /* An mlp, whose first layer is nearly all of it; and a net with shortcuts. */
 static void check_balance(void)
 {
-	const struct mu_net_config mlp = {.network = "mlp", .shape = {1, 28, 28}, .classes = 10};
-	const struct mu_net_config resnet = {
-		.network = "resnet", .shape = {3, 28, 28}, .classes = 10, .num_layers = 20};
+	const struct mu_net_config mlp = {
+		.network = "mlp", .shape = MU_SAMPLE(1, 28, 28), .classes = 10};
+	const struct mu_net_config resnet = {.network = "resnet",
+					     .shape = MU_SAMPLE(3, 28, 28),
+					     .classes = 10,
+					     .num_layers = 20};
 	struct model m = {.net = NULL};
 	struct mu_stages stages;
 
@@ -219,7 +225,7 @@ static void check_balance(void)
 static void check_cuts_of_blocks(void)
 {
 	static const struct mu_net_config words = {.network = "lstm",
-						   .shape = {1, 8, 1},
+						   .shape = MU_SAMPLE(1, 8, 1),
 						   .classes = 6022,
 						   .num_layers = 8,
 						   .hidden = 400,

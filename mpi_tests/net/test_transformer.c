@@ -26,7 +26,7 @@ static enum mu_status open_model(struct model *m, struct mu_device *device, size
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {.network = "gpt2",
-					     .shape = {1, steps, 1},
+					     .shape = MU_SAMPLE(1, steps, 1),
 					     .classes = CLASSES,
 					     .num_layers = 2,
 					     .hidden = HIDDEN,
@@ -131,10 +131,12 @@ static enum mu_status build_wide(struct mu_net *net, const struct mu_net_config 
 
 static void refuse_wide(struct mu_device *device)
 {
-	static const struct mu_network network = {
-		.name = "wide", .shape = {1, 1, 1}, .classes = CLASSES, .build = build_wide};
+	static const struct mu_network network = {.name = "wide",
+						  .shape = MU_SAMPLE(1, 1, 1),
+						  .classes = CLASSES,
+						  .build = build_wide};
 	const struct mu_net_config config = {
-		.network = "wide", .shape = {1, 1, 1}, .classes = CLASSES};
+		.network = "wide", .shape = MU_SAMPLE(1, 1, 1), .classes = CLASSES};
 	struct model m = {.net = NULL};
 
 	if (CHECK(mu_net_new_from(&m.net, &network, &config) == MU_OK) &&
@@ -281,7 +283,7 @@ static enum mu_status open_training(struct model *m, struct mu_device *device,
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {.network = "gpt2",
-					     .shape = {1, STEPS, 1},
+					     .shape = MU_SAMPLE(1, STEPS, 1),
 					     .classes = MANY,
 					     .num_layers = 2,
 					     .hidden = HIDDEN,
@@ -289,7 +291,7 @@ static enum mu_status open_training(struct model *m, struct mu_device *device,
 					     .dropout_given = true,
 					     .dropout = 0.2f,
 					     .recompute = how->recompute};
-	const struct mu_net_config own = {.shape = {1, STEPS, 1}, .classes = MANY};
+	const struct mu_net_config own = {.shape = MU_SAMPLE(1, STEPS, 1), .classes = MANY};
 
 	MU_TRY(mu_device_set_dtype(device, how->dtype));
 	if (how->network)
@@ -384,8 +386,10 @@ static enum mu_status build_sum(struct mu_net *net, const struct mu_net_config *
 
 static void test_sum(const char *device)
 {
-	static const struct mu_network network = {
-		.name = "sum", .shape = {1, STEPS, 1}, .classes = MANY, .build = build_sum};
+	static const struct mu_network network = {.name = "sum",
+						  .shape = MU_SAMPLE(1, STEPS, 1),
+						  .classes = MANY,
+						  .build = build_sum};
 	const struct how how = {.dtype = MU_FLOAT32, .network = &network};
 	struct step ref, s = {.loss = 0};
 

@@ -23,7 +23,7 @@ static void test_row(const struct zoo_row *row)
 	struct mu_net *net = NULL;
 	char text[160];
 
-	memcpy(config.shape, row->shape, sizeof config.shape);
+	config.shape = (struct mu_shape)MU_SAMPLE(row->shape[0], row->shape[1], row->shape[2]);
 	if (!CHECK(mu_net_new(&net, &config) == MU_OK)) {
 		mu_trace_print(stderr, row->network);
 		mu_trace_clear();
@@ -44,7 +44,7 @@ static void test_row(const struct zoo_row *row)
 static void test_names(const struct zoo_names *expected)
 {
 	struct mu_net_config config = {.network = expected->network,
-				       .shape = {3, 28, 28},
+				       .shape = MU_SAMPLE(3, 28, 28),
 				       .classes = 10,
 				       .num_layers = expected->depth};
 	struct mu_net *net = NULL;
@@ -81,7 +81,7 @@ static void test_names(const struct zoo_names *expected)
 static void check_error(const char *network, long depth, size_t height, const char *words)
 {
 	struct mu_net_config config = {.network = network,
-				       .shape = {3, height, height},
+				       .shape = MU_SAMPLE(3, height, height),
 				       .classes = 10,
 				       .num_layers = depth};
 	struct mu_net *net = NULL;
@@ -127,7 +127,7 @@ static void test_errors(void)
 static void check_stem(size_t height, long depth, const char *words)
 {
 	struct mu_net_config config = {.network = "resnet",
-				       .shape = {3, height, height},
+				       .shape = MU_SAMPLE(3, height, height),
 				       .classes = 10,
 				       .num_layers = depth};
 	struct mu_net *net = NULL;
@@ -168,7 +168,7 @@ out:
 static void test_summary(const char *name)
 {
 	struct mu_net_config config = {
-		.network = "resnet", .shape = {3, 28, 28}, .classes = 10, .num_layers = 8};
+		.network = "resnet", .shape = MU_SAMPLE(3, 28, 28), .classes = 10, .num_layers = 8};
 	struct mu_device device;
 	struct mu_net *net = NULL;
 	struct mu_plan *dry = NULL, *real = NULL;
@@ -201,7 +201,7 @@ static void test_summary(const char *name)
 static void test_too_large(void)
 {
 	struct mu_net_config config = {
-		.network = "vgg", .shape = {3, 224, 224}, .classes = 10, .num_layers = 11};
+		.network = "vgg", .shape = MU_SAMPLE(3, 224, 224), .classes = 10, .num_layers = 11};
 	struct mu_device device;
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL;
@@ -257,7 +257,7 @@ static enum mu_status start(struct training *t, const struct course *c, const ch
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config config = {.network = c->network,
-				       .shape = {3, c->height, c->height},
+				       .shape = MU_SAMPLE(3, c->height, c->height),
 				       .classes = CLASSES,
 				       .num_layers = c->depth};
 
@@ -378,7 +378,7 @@ static void test_plans(const struct mu_network *network, const char *name)
 	struct mu_net *net = NULL;
 	struct mu_plan *plan = NULL, *infer = NULL;
 
-	memcpy(config.shape, network->shape, sizeof config.shape);
+	config.shape = network->shape;
 	MU_TRY(mu_device_open(&device, name, 1));
 	MU_TRY(mu_net_new(&net, &config));
 	MU_TRY(mu_plan_new(&plan, net, &device, 1, MU_PHASE_TRAIN, NULL));

@@ -28,7 +28,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 }
 
 static const struct mu_network drop = {
-	.name = "drop", .help = "dropout", .shape = {1, 28, 28}, .classes = 10, .build = build};
+	.name = "drop", .help = "dropout", .shape = MU_SAMPLE(1, 28, 28), .classes = 10, .build = build};
 
 MU_NETWORK_EXPORT(drop);
 END

@@ -118,7 +118,7 @@ static void test_refused(void)
 {
 	const bool worker = members.role == MU_ROLE_WORKER;
 	const struct mu_input_config config = {.reader = "synthetic",
-					       .shape = {1, 4, 4},
+					       .shape = MU_SAMPLE(1, 4, 4),
 					       .classes = 2,
 					       .batch = 1,
 					       .worker = members.index,

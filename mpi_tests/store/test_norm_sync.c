@@ -32,7 +32,7 @@ static enum mu_status plan(struct worker *w)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {
-		.network = "resnet", .shape = {3, 28, 28}, .classes = 10, .num_layers = 8};
+		.network = "resnet", .shape = MU_SAMPLE(3, 28, 28), .classes = 10, .num_layers = 8};
 	size_t n, workers = (size_t)w->members->num_workers;
 	bool last = workers > 1 && w->members->index == w->members->num_workers - 1;
 

@@ -35,6 +35,7 @@ function arrows_init(base)
 	part_of["records"] = "storage"
 	part_of["text"] = "input"
 	part_of["json"] = "base"
+	part_of["shape"] = "base"
 	part_of["gpus"] = "kvstore"
 	part_of["notice"] = "kvstore"
 	part_of["parallel"] = "engine"

@@ -79,7 +79,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 }
 
 static const struct mu_network network = {
-	.name = "witness", .shape = {3, 32, 32}, .classes = 10, .build = build};
+	.name = "witness", .shape = MU_SAMPLE(3, 32, 32), .classes = 10, .build = build};
 MU_NETWORK_EXPORT(network);
 END
 cc -O2 -std=c11 -Wall -Wextra -Werror -shared -fPIC -I"$SRCDIR/include" witness.c -o witness.so >cc.log 2>&1 ||

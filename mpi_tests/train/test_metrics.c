@@ -191,7 +191,7 @@ static enum mu_status model_init(struct model *m, size_t batch)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {
-		.network = "mlp", .shape = {1, FIT_SIDE, FIT_SIDE}, .classes = CLASSES};
+		.network = "mlp", .shape = MU_SAMPLE(1, FIT_SIDE, FIT_SIDE), .classes = CLASSES};
 
 	MU_TRY(mu_device_open(&m->device, "ref", 1));
 	MU_TRY(mu_net_new(&m->net, &config));

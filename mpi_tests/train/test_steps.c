@@ -43,17 +43,17 @@ static enum mu_status build_wrong(struct mu_net *net, const struct mu_net_config
 
 static const struct mu_network steps = {.name = "steps",
 					.help = "a prediction at every position",
-					.shape = {2, HEIGHT, WIDTH},
+					.shape = MU_SAMPLE(2, HEIGHT, WIDTH),
 					.classes = CLASSES,
 					.build = build};
 static const struct mu_network padded = {.name = "padded",
 					 .help = "the same, with an ignored label",
-					 .shape = {2, HEIGHT, WIDTH},
+					 .shape = MU_SAMPLE(2, HEIGHT, WIDTH),
 					 .classes = CLASSES,
 					 .build = build_padded};
 static const struct mu_network wrong = {.name = "wrong",
 					.help = "as many channels as the input has",
-					.shape = {2, HEIGHT, WIDTH},
+					.shape = MU_SAMPLE(2, HEIGHT, WIDTH),
 					.classes = CLASSES,
 					.build = build_wrong};
 
@@ -73,7 +73,7 @@ static enum mu_status model_init(struct model *m, const char *network, const cha
 {
 	enum mu_status st = MU_OK;
 	const struct mu_net_config config = {
-		.network = network, .shape = {2, HEIGHT, WIDTH}, .classes = CLASSES};
+		.network = network, .shape = MU_SAMPLE(2, HEIGHT, WIDTH), .classes = CLASSES};
 	const struct mu_random random = {.seed = 3, .purpose = MU_RANDOM_TEST};
 
 	MU_TRY(mu_device_open(&m->device, device, 1));
@@ -195,7 +195,7 @@ static void test_plan(const char *network, const char *device)
 static void test_refusals(void)
 {
 	const struct mu_net_config config = {
-		.network = "wrong", .shape = {2, HEIGHT, WIDTH}, .classes = CLASSES};
+		.network = "wrong", .shape = MU_SAMPLE(2, HEIGHT, WIDTH), .classes = CLASSES};
 	struct model m = {.net = NULL};
 	struct mu_net *net;
 
@@ -260,7 +260,7 @@ static double begin(const char *network)
 {
 	const struct mu_input_config config = {.reader = "synthetic",
 					       .num_examples = RUN_EXAMPLES,
-					       .shape = {2, HEIGHT, WIDTH},
+					       .shape = MU_SAMPLE(2, HEIGHT, WIDTH),
 					       .classes = CLASSES,
 					       .label_width = AREA,
 					       .batch = RUN_BATCH,

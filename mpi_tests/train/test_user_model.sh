@@ -158,7 +158,7 @@ small='static enum mu_status build(struct mu_net *net, const struct mu_net_confi
 	mu_net_softmax(net, x, NULL);
 	return MU_OK;
 }
-static const struct mu_network network = {.name = NAME, .shape = {SHAPE}, .classes = 10, .build = build};
+static const struct mu_network network = {.name = NAME, .shape = MU_SAMPLE(SHAPE), .classes = 10, .build = build};
 MU_NETWORK_EXPORT(network);'
 
 part "not a file that can be loaded"
@@ -210,8 +210,24 @@ expect 'error: network ./sent.so: its code crashed \(Segmentation fault\), in as
 part "a model that is not right"
 model nameless.so "$small" -DNAME=0 -DSHAPE=1,28,28 -DBODY=
 refused 2 'nameless.so: .*needs a name and a build function' nameless.so
-model flat.so "$small" -DNAME='"flat"' -DSHAPE=1,28 -DBODY=
+model flat.so "$small" -DNAME='"flat"' -DSHAPE=1,28,0 -DBODY=
 refused 2 'flat.so: the shape of network flat, 1,28,0, has a 0' flat.so
+braces='{3, 28, 28}'
+model bare.so "${small/MU_SAMPLE(SHAPE)/$braces}" -DNAME='"bare"' -DBODY= -Wno-missing-braces
+refused 2 'bare.so: the shape of network bare is not that of a sample; .*MU_SAMPLE\(c, h, w\)' bare.so
+model vector.so "$small" -DNAME='"vector"' -DSHAPE=12 -DBODY=
+for device in ref cpu; do
+	train 1 --network ./vector.so --benchmark 1 --batch-size 8 --num-batches 3 --num-epochs 1 --log-time 0 \
+		--log-prefix none --devices $device --image-shape 7
+	expect '^network vector: 80 parameters'
+done
+run_limited 60 1 --network ./vector.so --benchmark 1 --image-shape 7,7
+told 2 'image-shape 7,7: a shape such as 12 is needed'
+for shape in 1,28 1,8,8,8; do
+	model axes.so "$small" -DNAME='"axes"' -DSHAPE=$shape -DBODY=
+	run_limited 60 1 --network ./axes.so --benchmark 1 --num-epochs 1
+	told 2 "network axes: layers read samples \(c\) or \(c, h, w\), .* and not \(${shape//,/, }\)"
+done
 model wrong.so "$small" -DNAME='"wrong"' -DSHAPE=1,28,28 \
 	-DBODY='x = mu_net_activation(net, 5, MU_ACTIVATION_RELU, NULL);'
 refused 2 'network wrong: a layer reads tensor 5; there are 0 to 0 so far' wrong.so

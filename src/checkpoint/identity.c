@@ -45,7 +45,7 @@ static enum mu_status hash_data(const struct mu_engine *e, uint64_t *h)
 	*h = mu_hash(*h, sizes, sizeof sizes);
 	if (e->conf->benchmark)
 		goto out;
-	MU_TRY(MU_ALLOC(data, in->shape[0] * in->shape[1] * in->shape[2], "a sample"));
+	MU_TRY(MU_ALLOC(data, mu_shape_sample(&in->shape), "a sample"));
 	MU_TRY(MU_ALLOC(labels, in->config.label_width, "labels of a sample"));
 	*h = hash_labels(e, *h, data, labels);
 out:
@@ -209,8 +209,8 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 		mu_conf_vocabulary_text(in->vocabulary, text, sizeof text);
 		add(r, "vocabulary", CONF_IDENTITY, "%s", text);
 	}
-	add(r, "image-shape", tokens ? CONF_TOLD : by_row, "%zu,%zu,%zu", in->shape[0],
-	    in->shape[1], in->shape[2]);
+	add(r, "image-shape", tokens ? CONF_TOLD : by_row, "%s",
+	    mu_sample_text(&in->shape, ",", text, sizeof text));
 	add(r, "num-classes", by_row, "%zu", in->classes);
 	add(r, "text", by_row, "%s",
 	    !in->vocabulary                            ? "none"

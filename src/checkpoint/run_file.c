@@ -90,8 +90,8 @@ static void put_settled(struct mu_json *j, const struct mu_engine *e)
 	mu_json_number(j, "parameters", (double)counts.params);
 	mu_json_number(j, "classes", (double)e->train->classes);
 	mu_json_open(j, "shape", '[');
-	for (size_t i = 0; i < 3; i++)
-		mu_json_number(j, NULL, (double)e->train->shape[i]);
+	for (int i = 1; i < e->train->shape.ndims; i++)
+		mu_json_number(j, NULL, (double)e->train->shape.dims[i]);
 	mu_json_close(j, ']');
 	mu_json_number(j, "batch_size", (double)e->train->config.batch);
 	mu_json_number(j, "steps", (double)e->steps);

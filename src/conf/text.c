@@ -77,7 +77,7 @@ size_t mu_conf_window(const struct conf *v, const struct mu_network *network)
 
 	if (t->lengths_given)
 		return t->lengths[t->n_lengths - 1];
-	return t->positions > 0 ? (size_t)t->positions : network->shape[1];
+	return t->positions > 0 ? (size_t)t->positions : mu_shape_space(&network->shape, 0);
 }
 
 size_t mu_conf_positions(const struct conf *v, const struct mu_network *network, size_t longest)
@@ -85,7 +85,7 @@ size_t mu_conf_positions(const struct conf *v, const struct mu_network *network,
 	const size_t given = (size_t)v->text.positions;
 	const bool has = network->has_heads && network->reads_sequences;
 
-	return has && given == 0 && longest > network->shape[1] ? longest : given;
+	return has && given == 0 && longest > mu_shape_space(&network->shape, 0) ? longest : given;
 }
 
 void mu_conf_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes)

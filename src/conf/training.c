@@ -23,7 +23,7 @@ static bool has_small_images(const struct conf *v, const struct mu_network *netw
 
 	if (v->image_shape && sscanf(v->image_shape, "%*u,%5u", &height) == 1)
 		return height <= MU_SMALL_IMAGE;
-	return v->data_dir || network->shape[1] <= MU_SMALL_IMAGE;
+	return v->data_dir || mu_sample_picture(&network->shape).h <= MU_SMALL_IMAGE;
 }
 
 static struct mu_training choose(const struct conf *v, const struct mu_network *network)

@@ -21,11 +21,6 @@ static enum mu_status returned(enum mu_status st, const struct mu_layer *layer,
 			      layer->name, function, ops->name, mu_status_name(st));
 }
 
-static bool has_zero(const struct mu_shape *shape)
-{
-	return mu_shape_n(shape) == 0;
-}
-
 static enum mu_status check_output(const struct mu_layer *layer, const struct mu_layer_ops *ops)
 {
 	enum mu_status st = MU_OK;
@@ -38,7 +33,7 @@ static enum mu_status check_output(const struct mu_layer *layer, const struct mu
 			"%s: the shape of layer %s sets an output of %d dimensions; it must be "
 			"(n, c) or (n, c, h, w)",
 			layer->name, ops->name, out->ndims);
-	if (has_zero(out) || out->dims[0] != n)
+	if (mu_shape_n(out) == 0 || out->dims[0] != n)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s: the shape of layer %s sets an output %s; the batch, %zu, comes first, "
 			"and none is 0",
@@ -56,7 +51,8 @@ static enum mu_status check_param(const struct mu_layer *layer, const struct mu_
 	if (!param->suffix || !*param->suffix)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: parameter %d of layer %s has no suffix", layer->name,
 			p, ops->name);
-	if (param->shape.ndims < 1 || param->shape.ndims > MU_MAX_DIMS || has_zero(&param->shape))
+	if (param->shape.ndims < 1 || param->shape.ndims > MU_MAX_DIMS ||
+	    mu_shape_n(&param->shape) == 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s: parameter %s of layer %s must have 1 to %d dimensions, none of them 0",
 			layer->name, param->suffix, ops->name, MU_MAX_DIMS);

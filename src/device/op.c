@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes, and names of operations and algorithms. */
+/* Names of operations and algorithms. */
 #include "device/op.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <muster/base.h>
-
-size_t mu_shape_n(const struct mu_shape *shape)
-{
-	size_t n = 1;
-
-	for (int i = 0; i < shape->ndims; i++)
-		n *= shape->dims[i];
-	return n;
-}
-
-const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbytes)
-{
-	char whole[2 + MU_MAX_DIMS * 22 + 2] = "(";
-	size_t at = 1;
-
-	for (int i = 0; i < shape->ndims; i++)
-		at += (size_t)snprintf(whole + at, sizeof whole - at, "%s%zu", i ? ", " : "",
-				       shape->dims[i]);
-	snprintf(text, nbytes, "%s)", whole);
-	return text;
-}
 
 struct mu_attention_sizes mu_attention_sizes(const struct mu_attention *a,
 					     const struct mu_shape *in)
@@ -39,16 +18,6 @@ struct mu_attention_sizes mu_attention_sizes(const struct mu_attention *a,
 					   .kv = kv,
 					   .d = in->dims[1] / (heads + 2 * kv),
 					   .channels = in->dims[1]};
-}
-
-bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b)
-{
-	if (a->ndims != b->ndims)
-		return false;
-	for (int i = 0; i < a->ndims; i++)
-		if (a->dims[i] != b->dims[i])
-			return false;
-	return true;
 }
 
 const char *mu_op_kind_name(enum mu_op_kind kind)

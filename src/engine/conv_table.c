@@ -22,11 +22,13 @@ static const char *const title = "muster convolutions 1\n";
 /* ---- what a table must match ---- */
 
 /* Name, a sample, and names and shapes of all parameters. */
-static void describe_network(const struct mu_plan *plan, const char *network, const size_t *shape,
-			     char text[TRAIN_CONV_TEXT])
+static void describe_network(const struct mu_plan *plan, const char *network,
+			     const struct mu_shape *shape, char text[TRAIN_CONV_TEXT])
 {
-	snprintf(text, TRAIN_CONV_TEXT, "%s %zu,%zu,%zu %016" PRIx64, network, shape[0], shape[1],
-		 shape[2], mu_plan_structure_hash(plan));
+	char sample[MU_SAMPLE_TEXT];
+
+	snprintf(text, TRAIN_CONV_TEXT, "%s %s %016" PRIx64, network,
+		 mu_sample_text(shape, ",", sample, sizeof sample), mu_plan_structure_hash(plan));
 }
 
 /* The device without its threads: "cpu: oneDNN 2.6.3, avx512". */
@@ -228,7 +230,7 @@ static bool has_layer(const struct mu_plan *plan, const char *name)
 	return false;
 }
 
-enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *shape)
+enum mu_status mu_engine_conv_check(const struct mu_engine *e, const struct mu_shape *shape)
 {
 	enum mu_status st = MU_OK;
 	const struct engine_conv *c = e->conv;

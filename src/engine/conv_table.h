@@ -36,13 +36,13 @@ void mu_engine_conv_close(struct mu_engine *e);
  * machine. */
 void mu_engine_conv_set(struct mu_engine *e, struct mu_device *device);
 /* MU_ERR_FORMAT: the table does not match the network, library or instruction set of e->plan.
- * shape: of a sample, (c, h, w). Not collective. */
-enum mu_status mu_engine_conv_check(const struct mu_engine *e, const size_t *shape);
+ * shape: of a sample. Not collective. */
+enum mu_status mu_engine_conv_check(const struct mu_engine *e, const struct mu_shape *shape);
 
 struct engine_conv_net {
-	const char *name;    /* of the network */
-	const size_t *shape; /* of a sample, (c, h, w) */
-	const char *path;    /* of the table */
+	const char *name;             /* of the network */
+	const struct mu_shape *shape; /* of a sample */
+	const char *path;             /* of the table */
 };
 /* Replace the file net->path. */
 enum mu_status mu_engine_conv_write(const struct mu_plan *plan, const struct mu_device *device,

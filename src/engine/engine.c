@@ -31,7 +31,7 @@ uint64_t mu_engine_hash(const struct mu_engine *e)
 
 size_t mu_engine_classes(const struct mu_engine *e)
 {
-	return mu_plan_probabilities_shape(e->plan)->dims[1];
+	return mu_shape_channels(mu_plan_probabilities_shape(e->plan));
 }
 
 size_t mu_engine_update_period(const struct mu_engine *e)

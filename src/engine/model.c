@@ -15,8 +15,7 @@ enum { SMALL_BATCH = 64 };
 
 static double batch_bytes(const struct mu_input_config *data)
 {
-	return (double)data->shape[0] * (double)data->shape[1] * (double)data->shape[2] *
-	       (double)data->batch * sizeof(float);
+	return (double)mu_shape_sample(&data->shape) * (double)data->batch * sizeof(float);
 }
 
 /* For messages: why there is less memory than the machine has. */
@@ -169,7 +168,7 @@ static enum mu_status make_block_net(struct mu_engine *e, struct mu_net_config c
 	if (e->conf->time_block == 0)
 		goto out;
 	MU_TRY(mu_engine_check_block(e->conf, e->net));
-	config.shape[1] = (size_t)e->conf->time_block;
+	config.shape = mu_sample_sequence((size_t)e->conf->time_block);
 	MU_TRY(mu_net_new_from(&e->block_net, e->network, &config));
 out:
 	return st;
@@ -180,7 +179,8 @@ size_t mu_engine_positions(const struct mu_engine *e)
 	const struct mu_input *in = e->train;
 
 	return mu_conf_positions(e->conf, e->network,
-				 in->groups ? in->groups[in->n_groups - 1].length : in->shape[1]);
+				 in->groups ? in->groups[in->n_groups - 1].length
+					    : mu_shape_space(&in->shape, 0));
 }
 
 /* One network for each length of sequences; all have the same parameters. */
@@ -197,7 +197,7 @@ static enum mu_status make_nets(struct mu_engine *e, const struct mu_net_config 
 		struct mu_net_config config = all;
 
 		if (in->groups)
-			config.shape[1] = in->groups[g].length;
+			config.shape = mu_sample_sequence(in->groups[g].length);
 		MU_TRY(mu_net_new_from(&e->nets[g], e->network, &config));
 	}
 	e->net = e->nets[e->n_groups - 1];
@@ -224,7 +224,7 @@ enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_conf
 	MU_TRY(make_nets(e, model));
 	MU_TRY(check_large_batch(e, data));
 	MU_TRY(e->ops->open(e, data->batch));
-	MU_TRY(mu_engine_conv_check(e, model->shape));
+	MU_TRY(mu_engine_conv_check(e, &model->shape));
 	if (e->ops->open_others)
 		MU_TRY(e->ops->open_others(e));
 	MU_TRY(check_memory(e, data, e->ops->arena(e), e->plan));
@@ -236,7 +236,7 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *data = &e->train->config;
-	const size_t batch = data->batch, *shape = e->train->shape;
+	const size_t batch = data->batch;
 
 	if (mu_net_labels(e->net) != data->label_width)
 		MU_FAIL(MU_ERR_USAGE,
@@ -249,7 +249,7 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 	MU_TRY(check_memory(e, data, e->ops->arena(e), e->plan));
 	MU_TRY(e->ops->allocate(e));
 	if (e->devices.list.n > 1 || e->devices.list.split)
-		MU_TRY(MU_ALLOC(e->devices.samples, batch * shape[0] * shape[1] * shape[2],
+		MU_TRY(MU_ALLOC(e->devices.samples, batch * mu_shape_sample(&e->train->shape),
 				"samples of a batch"));
 	if (e->train->bytes && e->devices.list.n > 1)
 		MU_TRY(MU_ALLOC(e->devices.bytes, batch * mu_input_sample(e->train, 0),

@@ -36,7 +36,7 @@ void mu_engine_samples_predictions(const struct mu_engine *e, struct mu_predicti
 enum mu_status mu_engine_samples_probabilities(const struct mu_engine *e, float *out)
 {
 	enum mu_status st = MU_OK;
-	const size_t classes = mu_plan_probabilities_shape(e->plan)->dims[1];
+	const size_t classes = mu_shape_channels(mu_plan_probabilities_shape(e->plan));
 
 	for (size_t i = 0; i < e->devices.list.n; i++) {
 		const struct engine_device *d = &e->devices.of[i];

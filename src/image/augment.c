@@ -53,16 +53,20 @@ static double most_aspect(const struct mu_augment *a)
 	return a->min_aspect > 0 ? a->max_aspect : 1 + a->max_aspect;
 }
 
-static enum mu_status check_sizes(const struct mu_augment *a, const size_t shape[3])
+static enum mu_status check_sizes(const struct mu_augment *a, const struct mu_shape *shape)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_picture p = mu_sample_picture(shape);
+	char text[MU_SAMPLE_TEXT];
 
-	if (shape[0] != 1 && shape[0] != 3)
-		MU_FAIL(MU_ERR_USAGE, "image shape %zu,%zu,%zu: images have 1 channel or 3",
-			shape[0], shape[1], shape[2]);
-	if (shape[1] == 0 || shape[2] == 0 || shape[1] > MU_IMAGE_MAX_PIXELS / shape[2])
-		MU_FAIL(MU_ERR_USAGE, "image shape %zu,%zu,%zu: from 1 to %zu pixels are possible",
-			shape[0], shape[1], shape[2], MU_IMAGE_MAX_PIXELS);
+	mu_sample_text(shape, ",", text, sizeof text);
+	if (shape->ndims != 4)
+		MU_FAIL(MU_ERR_USAGE, "image shape %s: images have three numbers, C,H,W", text);
+	if (p.c != 1 && p.c != 3)
+		MU_FAIL(MU_ERR_USAGE, "image shape %s: images have 1 channel or 3", text);
+	if (p.h == 0 || p.w == 0 || p.h > MU_IMAGE_MAX_PIXELS / p.w)
+		MU_FAIL(MU_ERR_USAGE, "image shape %s: from 1 to %zu pixels are possible", text,
+			MU_IMAGE_MAX_PIXELS);
 	if (a->min_crop > a->max_crop)
 		MU_FAIL(MU_ERR_USAGE, "min_crop %zu is more than max_crop %zu", a->min_crop,
 			a->max_crop);
@@ -75,7 +79,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_augment_check(const struct mu_augment *a, const size_t shape[3])
+enum mu_status mu_augment_check(const struct mu_augment *a, const struct mu_shape *shape)
 {
 	enum mu_status st = MU_OK;
 
@@ -98,11 +102,13 @@ out:
 	return st;
 }
 
-bool mu_augment_crop_is_fixed(const struct mu_augment *a, const size_t stored[3],
-			      const size_t shape[3])
+bool mu_augment_crop_is_fixed(const struct mu_augment *a, const struct mu_shape *stored,
+			      const struct mu_shape *shape)
 {
+	const struct mu_picture from = mu_sample_picture(stored), to = mu_sample_picture(shape);
+
 	return a->random_crop && a->pad == 0 && a->resize == 0 && a->max_crop == 0 &&
-	       !has_affine(a) && stored[1] == shape[1] && stored[2] == shape[2];
+	       !has_affine(a) && from.h == to.h && from.w == to.w;
 }
 
 bool mu_augment_is_none(const struct mu_augment *a)
@@ -111,9 +117,9 @@ bool mu_augment_is_none(const struct mu_augment *a)
 	       a->max_crop == 0 && !a->random_crop && !has_colour(a) && !a->random_mirror;
 }
 
-bool mu_augment_keeps_bytes(const struct mu_augment *a, const size_t shape[3])
+bool mu_augment_keeps_bytes(const struct mu_augment *a, const struct mu_shape *shape)
 {
-	return shape[0] == 3 && !has_colour(a) && a->fill >= 0 && a->fill <= 255 &&
+	return mu_shape_channels(shape) == 3 && !has_colour(a) && a->fill >= 0 && a->fill <= 255 &&
 	       a->fill == floorf(a->fill);
 }
 
@@ -159,7 +165,7 @@ static void crop(struct mu_geometry *g, size_t h, size_t w, const struct mu_rand
 
 /* False if no trial fits. */
 static bool crop_and_resize(const struct mu_augment *a, const struct mu_random *key,
-			    const size_t shape[3], struct mu_geometry *g)
+			    const struct mu_picture *to, struct mu_geometry *g)
 {
 	double all = (double)g->h * (double)g->w;
 
@@ -179,14 +185,14 @@ static bool crop_and_resize(const struct mu_augment *a, const struct mu_random *
 		top = up_to(key, element + 3, g->h - (size_t)h);
 		left = up_to(key, element + 4, g->w - (size_t)w);
 		mu_geometry_crop(g, top, left, (size_t)h, (size_t)w);
-		mu_geometry_resize(g, shape[1], shape[2]);
+		mu_geometry_resize(g, to->h, to->w);
 		return true;
 	}
 	return false;
 }
 
 static enum mu_status crop_square(const struct mu_augment *a, const struct mu_random *key,
-				  const size_t shape[3], struct mu_geometry *g)
+				  const struct mu_picture *to, struct mu_geometry *g)
 {
 	enum mu_status st = MU_OK;
 	size_t n = a->min_crop + up_to(key, DRAW_CROP_SIZE, a->max_crop - a->min_crop);
@@ -197,7 +203,7 @@ static enum mu_status crop_square(const struct mu_augment *a, const struct mu_ra
 			"needs so many at each side",
 			g->h, g->w, a->max_crop);
 	crop(g, n, n, a->random_crop ? key : NULL);
-	mu_geometry_resize(g, shape[1], shape[2]);
+	mu_geometry_resize(g, to->h, to->w);
 out:
 	return st;
 }
@@ -212,9 +218,11 @@ static void enlarge(struct mu_geometry *g, size_t h, size_t w)
 }
 
 enum mu_status mu_augment_geometry(const struct mu_augment *a, const struct mu_random *key,
-				   const size_t shape[3], size_t h, size_t w, struct mu_geometry *g)
+				   const struct mu_shape *shape, size_t h, size_t w,
+				   struct mu_geometry *g)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_picture to = mu_sample_picture(shape);
 
 	mu_geometry_start(g, h, w);
 	if (a->resize > 0)
@@ -224,10 +232,10 @@ enum mu_status mu_augment_geometry(const struct mu_augment *a, const struct mu_r
 	if (a->pad > 0)
 		mu_geometry_pad(g, a->pad);
 	if (!a->random_resized_crop && a->max_crop > 0) {
-		MU_TRY(crop_square(a, key, shape, g));
-	} else if (!a->random_resized_crop || !crop_and_resize(a, key, shape, g)) {
-		enlarge(g, shape[1], shape[2]);
-		crop(g, shape[1], shape[2], a->random_crop ? key : NULL);
+		MU_TRY(crop_square(a, key, &to, g));
+	} else if (!a->random_resized_crop || !crop_and_resize(a, key, &to, g)) {
+		enlarge(g, to.h, to.w);
+		crop(g, to.h, to.w, a->random_crop ? key : NULL);
 	}
 	if (a->random_mirror && mu_random_uniform(key, DRAW_MIRROR) < 0.5f)
 		mu_geometry_mirror(g);
@@ -298,7 +306,8 @@ static enum mu_status finish(const struct mu_augment_task *task, const struct mu
 {
 	enum mu_status st = MU_OK;
 	size_t n = g->h * g->w;
-	bool grey = task->shape[0] == 1, direct = !grey && !has_colour(task->augment);
+	const size_t channels = mu_shape_channels(task->shape);
+	bool grey = channels == 1, direct = !grey && !has_colour(task->augment);
 	struct mu_image_values values = {.fill = task->augment->fill, .std = {1, 1, 1}};
 	float *rgb = out;
 
@@ -325,7 +334,7 @@ static enum mu_status finish(const struct mu_augment_task *task, const struct mu
 	mu_augment_colour(task->augment, &task->key, rgb, n);
 	if (grey)
 		mu_image_grey(out, rgb, n);
-	for (size_t c = 0; c < task->shape[0]; c++)
+	for (size_t c = 0; c < channels; c++)
 		mu_image_normalise(out + c * n, n, task->mean[c], task->std[c]);
 out:
 	return st;

@@ -45,17 +45,19 @@ static void join_bytes(uint32_t *restrict out, const uint8_t *restrict bytes, si
 }
 
 enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
-				   const size_t shape[3], bool interleaved)
+				   const struct mu_shape *shape, bool interleaved)
 {
 	enum mu_status st = MU_OK;
-	size_t c = shape[0], n = shape[1] * shape[2];
+	const struct mu_picture p = mu_sample_picture(shape);
+	const size_t n = p.h * p.w;
+	char text[MU_SAMPLE_TEXT];
 
-	if ((c != 1 && c != 3) || n == 0)
+	if ((p.c != 1 && p.c != 3) || n == 0)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"raw images of shape (%zu, %zu, %zu); there must be 1 or 3 channels", c,
-			shape[1], shape[2]);
-	MU_TRY(mu_image_resize(image, shape[1], shape[2]));
-	if (c == 1)
+			"raw images of shape (%s); there must be 1 or 3 channels",
+			mu_sample_text(shape, ", ", text, sizeof text));
+	MU_TRY(mu_image_resize(image, p.h, p.w));
+	if (p.c == 1)
 		join_planes(image->pixels, bytes, bytes, bytes, n);
 	else if (!interleaved)
 		join_planes(image->pixels, bytes, bytes + n, bytes + 2 * n, n);

@@ -99,8 +99,7 @@ size_t mu_input_group_steps(const struct mu_input *in, size_t group)
 
 size_t mu_input_sample(const struct mu_input *in, size_t group)
 {
-	return in->groups ? in->groups[group].length
-			  : in->shape[0] * in->shape[1] * in->shape[2];
+	return in->groups ? in->groups[group].length : mu_shape_sample(&in->shape);
 }
 
 size_t mu_input_labels(const struct mu_input *in, size_t group)
@@ -170,12 +169,11 @@ size_t mu_input_count(const struct mu_input *in, size_t step)
 
 size_t mu_input_prefetch_bytes(const struct mu_input *in)
 {
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2] + in->config.label_width;
-
-	size_t bytes = in->bytes ? in->shape[0] * in->shape[1] * in->shape[2] : 0;
+	const size_t sample = mu_shape_sample(&in->shape);
+	const size_t numbers = (sample + in->config.label_width) * sizeof(float);
 
 	return in->pipeline ? in->config.prefetch * in->config.batch *
-				      (sample * sizeof(float) + sizeof(uint32_t) + bytes)
+				      (numbers + sizeof(uint32_t) + (in->bytes ? sample : 0))
 			    : 0;
 }
 
@@ -209,15 +207,10 @@ out:
 	return st;
 }
 
-static size_t sample_of(const struct mu_input *in)
-{
-	return in->shape[0] * in->shape[1] * in->shape[2];
-}
-
 static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch, uint8_t *marks,
 			size_t to, size_t from)
 {
-	size_t sample = sample_of(in), width = in->config.label_width;
+	size_t sample = mu_shape_sample(&in->shape), width = in->config.label_width;
 
 	if (to == from)
 		return;
@@ -234,15 +227,16 @@ static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch,
 
 bool mu_input_are_images(const struct mu_input *in)
 {
-	return !in->config.numbers && in->shape[0] <= sizeof in->mean / sizeof *in->mean;
+	return !in->config.numbers &&
+	       mu_shape_channels(&in->shape) <= sizeof in->mean / sizeof *in->mean;
 }
 
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n)
 {
-	const size_t plane = in->shape[1] * in->shape[2];
+	const size_t plane = mu_shape_positions(&in->shape), c = mu_shape_channels(&in->shape);
 
-	for (size_t i = 0; i < n * in->shape[0]; i++, out += plane, bytes += plane) {
-		const float mean = in->mean[i % in->shape[0]], std = in->std[i % in->shape[0]];
+	for (size_t i = 0; i < n * c; i++, out += plane, bytes += plane) {
+		const float mean = in->mean[i % c], std = in->std[i % c];
 
 		for (size_t j = 0; j < plane; j++)
 			out[j] = ((float)bytes[j] - mean) / std;
@@ -253,7 +247,7 @@ void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *b
 static void make_alike(const struct mu_input *in, struct mu_input_batch *batch,
 		       const uint8_t *marks, size_t n)
 {
-	size_t sample = sample_of(in), bytes = 0;
+	size_t sample = mu_shape_sample(&in->shape), bytes = 0;
 
 	for (size_t i = 0; i < n; i++)
 		bytes += (marks[i] & MU_INPUT_BYTES) > 0;
@@ -275,7 +269,7 @@ void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch,
 	for (size_t i = good; i < all && good > 0; i++)
 		copy_sample(in, batch, marks, i, i - good);
 	if (good == 0) {
-		memset(batch->data, 0, all * sample_of(in) * sizeof *batch->data);
+		memset(batch->data, 0, all * mu_shape_sample(&in->shape) * sizeof *batch->data);
 		memset(batch->labels, 0, all * in->config.label_width * sizeof *batch->labels);
 	}
 	make_alike(in, batch, marks, good > 0 ? all : 0);

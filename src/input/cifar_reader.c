@@ -265,23 +265,23 @@ out:
 
 /* ---- the reader ---- */
 
-/* All 0 is the whole image. */
+static const struct mu_shape stored = MU_SAMPLE(CHANNELS, SIDE, SIDE);
+
+/* Without dimensions: the whole image. */
 static enum mu_status set_shape(struct mu_input *in, struct cifar *c)
 {
 	enum mu_status st = MU_OK;
-	const size_t *shape = in->config.shape;
-	bool whole = shape[0] + shape[1] + shape[2] == 0;
+	struct mu_picture p;
+	char text[MU_SAMPLE_TEXT];
 
-	in->stored[0] = CHANNELS;
-	in->stored[1] = in->stored[2] = SIDE;
-	in->shape[0] = whole ? CHANNELS : shape[0];
-	in->shape[1] = whole ? SIDE : shape[1];
-	in->shape[2] = whole ? SIDE : shape[2];
-	if (in->shape[0] != CHANNELS || in->shape[1] - 1 >= SIDE || in->shape[2] - 1 >= SIDE)
+	in->stored = stored;
+	in->shape = in->config.shape.ndims > 0 ? in->config.shape : stored;
+	p = mu_sample_picture(&in->shape);
+	if (in->shape.ndims != 4 || p.c != CHANNELS || p.h - 1 >= SIDE || p.w - 1 >= SIDE)
 		MU_FAIL(MU_ERR_USAGE,
-			"image shape %zu,%zu,%zu with %s files: their images are 3,32,32; a shape "
-			"must be 3,H,W with H and W from 1 to 32",
-			shape[0], shape[1], shape[2], c->kind->name);
+			"image shape %s with %s files: their images are 3,32,32; a shape must be "
+			"3,H,W with H and W from 1 to 32",
+			mu_sample_text(&in->shape, ",", text, sizeof text), c->kind->name);
 	MU_TRY(mu_input_check_images(in));
 out:
 	return st;
@@ -346,34 +346,34 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n,
 /* One channel of a window, from its upper left pixel. */
 static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel, float *out)
 {
-	size_t h = in->shape[1], w = in->shape[2];
+	const struct mu_picture p = mu_sample_picture(&in->shape);
 	float mean = in->config.mean[channel], std = in->config.std[channel];
 
-	if (w == SIDE) {
-		scale(out, corner, h * SIDE, mean, std);
+	if (p.w == SIDE) {
+		scale(out, corner, p.h * SIDE, mean, std);
 		return;
 	}
-	for (size_t y = 0; y < h; y++)
-		scale(out + y * w, corner + y * SIDE, w, mean, std);
+	for (size_t y = 0; y < p.h; y++)
+		scale(out + y * p.w, corner + y * SIDE, p.w, mean, std);
 }
 
 static void cut_middle(const struct mu_input *in, const uint8_t *image, float *data)
 {
-	size_t h = in->shape[1], w = in->shape[2];
-	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	size_t top = (SIDE - p.h) / 2, left = (SIDE - p.w) / 2;
 
 	for (size_t i = 0; i < CHANNELS; i++)
-		cut(in, image + i * PLANE + top * SIDE + left, i, data + i * h * w);
+		cut(in, image + i * PLANE + top * SIDE + left, i, data + i * p.h * p.w);
 }
 
 static void cut_bytes(const struct mu_input *in, const uint8_t *image, uint8_t *out)
 {
-	size_t h = in->shape[1], w = in->shape[2];
-	const uint8_t *corner = image + (SIDE - h) / 2 * SIDE + (SIDE - w) / 2;
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const uint8_t *corner = image + (SIDE - p.h) / 2 * SIDE + (SIDE - p.w) / 2;
 
 	for (size_t i = 0; i < CHANNELS; i++)
-		for (size_t y = 0; y < h; y++, out += w)
-			memcpy(out, corner + i * PLANE + y * SIDE, w);
+		for (size_t y = 0; y < p.h; y++, out += p.w)
+			memcpy(out, corner + i * PLANE + y * SIDE, p.w);
 }
 
 static enum mu_status read_cifar(const struct mu_input *in, struct mu_input_thread *thread,
@@ -382,7 +382,6 @@ static enum mu_status read_cifar(const struct mu_input *in, struct mu_input_thre
 	enum mu_status st = MU_OK;
 	const struct cifar *c = in->impl;
 	const uint8_t *image = c->bytes + record * c->record + c->kind->labels;
-	const size_t shape[3] = {CHANNELS, SIDE, SIDE};
 	struct mu_augment_task task = mu_input_task(in, thread, record);
 
 	*label = image[-1];
@@ -395,7 +394,7 @@ static enum mu_status read_cifar(const struct mu_input *in, struct mu_input_thre
 		cut_middle(in, image, data);
 		return MU_OK;
 	}
-	MU_TRY(mu_image_from_bytes(&thread->image.image, image, shape, false));
+	MU_TRY(mu_image_from_bytes(&thread->image.image, image, &stored, false));
 	MU_TRY(mu_augment_image(&task, &thread->image, data));
 out:
 	return st;
@@ -409,7 +408,7 @@ static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
 	snprintf(text, nbytes,
 		 "%s files in %s%s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
 		 c->kind->name, c->dir,
-		 in->shape[1] * in->shape[2] < PLANE && mu_augment_is_none(&in->config.augment)
+		 mu_shape_positions(&in->shape) < PLANE && mu_augment_is_none(&in->config.augment)
 			 ? ", the middle of every image"
 			 : "",
 		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],

@@ -117,9 +117,7 @@ static enum mu_status open_idx(struct mu_input *in)
 	in->n = pair->images.dims[0];
 	in->mean[0] = 0;
 	in->std[0] = 255;
-	in->shape[0] = 1;
-	in->shape[1] = pair->images.dims[1];
-	in->shape[2] = pair->images.dims[2];
+	in->shape = (struct mu_shape)MU_SAMPLE(1, pair->images.dims[1], pair->images.dims[2]);
 out:
 	return st;
 }
@@ -153,7 +151,7 @@ static enum mu_status read_idx(const struct mu_input *in, struct mu_input_thread
 			       size_t record, float *data, float *labels)
 {
 	const struct idx_pair *pair = in->impl;
-	size_t n = in->shape[1] * in->shape[2];
+	size_t n = mu_shape_sample(&in->shape);
 
 	if (thread && thread->bytes) {
 		memcpy(thread->bytes, pair->images.data + record * n, n);
@@ -174,7 +172,7 @@ static enum mu_status hash_idx(const struct mu_input *in, struct mu_input_thread
 			       size_t record, uint64_t *h)
 {
 	const struct idx_pair *pair = in->impl;
-	const size_t n = in->shape[1] * in->shape[2];
+	const size_t n = mu_shape_sample(&in->shape);
 
 	(void)thread;
 	*h = mu_hash_block(*h, pair->images.data + record * n, n);

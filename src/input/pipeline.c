@@ -123,7 +123,7 @@ static enum mu_status check_memory(const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
-	double sample = (double)in->shape[0] * (double)in->shape[1] * (double)in->shape[2];
+	double sample = (double)mu_shape_sample(&in->shape);
 	double batch = (double)c->batch * ((sample + (double)c->label_width + 2) * sizeof(float) +
 					   (in->bytes ? sample : 0));
 	double have = mu_memory_bytes();
@@ -141,7 +141,7 @@ static enum mu_status make_slots(struct mu_pipeline *p)
 	enum mu_status st = MU_OK;
 	const struct mu_input *in = p->in;
 	size_t n = p->n_slots * in->config.batch, width = in->config.label_width;
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2], batch = in->config.batch;
+	size_t sample = mu_shape_sample(&in->shape), batch = in->config.batch;
 
 	MU_TRY(check_memory(in));
 	MU_TRY(MU_ALLOC(p->slots, p->n_slots, "prefetched batches"));
@@ -316,7 +316,7 @@ bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds)
 static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
 		       const struct mu_input_batch *batch, size_t n)
 {
-	size_t sample = in->shape[0] * in->shape[1] * in->shape[2];
+	size_t sample = mu_shape_sample(&in->shape);
 
 	out->are_bytes = batch->are_bytes && out->bytes;
 	if (out->are_bytes)

@@ -23,14 +23,14 @@ static void report_enlarged(const struct mu_input *in, const struct mu_image_wor
 	struct records *r = in->impl;
 	const struct mu_augment *a = &in->config.augment;
 	const size_t h = image->h + 2 * a->pad, w = image->w + 2 * a->pad;
+	const struct mu_picture p = mu_sample_picture(&in->shape);
 
-	if ((h >= in->shape[1] && w >= in->shape[2]) || in->config.worker != 0 || a->resize > 0 ||
+	if ((h >= p.h && w >= p.w) || in->config.worker != 0 || a->resize > 0 ||
 	    a->random_resized_crop || a->max_crop > 0 || atomic_flag_test_and_set(&r->enlarges))
 		return;
 	mu_log_warn("%s: images smaller than the image shape %zu,%zu,%zu are enlarged, the first "
 		    "of %zu x %zu pixels; image shape %zu,%zu,%zu would not",
-		    in->config.paths, in->shape[0], in->shape[1], in->shape[2], image->h, image->w,
-		    in->shape[0], image->h, image->w);
+		    in->config.paths, p.c, p.h, p.w, image->h, image->w, p.c, image->h, image->w);
 }
 
 /* Changed saturation (max_s) makes grey pixels coloured, and then they have a hue. */
@@ -66,15 +66,15 @@ static void report_changes(const struct mu_input *in, const struct mu_image_work
 {
 	struct records *r = in->impl;
 	const unsigned traits = r->info.kind == MU_RECORD_ENCODED ? mu_image_traits(image->decoder)
-				: r->info.shape[0] == 1           ? MU_IMAGE_GREY
-								  : 0;
+				: mu_shape_channels(&r->info.shape) == 1 ? MU_IMAGE_GREY
+									 : 0;
 	char where[TEXT_BYTES];
 
 	for (size_t k = 0; in->config.worker == 0 && k < sizeof changes / sizeof *changes; k++) {
 		const struct change *c = &changes[k];
 
 		if (!(traits & c->traits) != c->lacks ||
-		    (c->channels > 0 && c->channels != in->shape[0]) ||
+		    (c->channels > 0 && c->channels != mu_shape_channels(&in->shape)) ||
 		    (c->where && !c->where(&in->config.augment)) ||
 		    atomic_load_explicit(&r->changes, memory_order_relaxed) >> k & 1 ||
 		    atomic_fetch_or(&r->changes, 1u << k) >> k & 1)
@@ -104,7 +104,6 @@ static enum mu_status open_records(struct mu_input *in)
 					   .label_width = c->label_width,
 					   .indexes = c->indexes,
 					   .unlabelled = c->unlabelled};
-	const size_t *shape = c->shape;
 	struct records *r;
 
 	if (!c->paths || !*c->paths)
@@ -124,10 +123,10 @@ static enum mu_status open_records(struct mu_input *in)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: does not say how many classes there are: number of classes is needed",
 			c->paths);
-	if (shape[0] + shape[1] + shape[2] == 0)
-		shape = r->info.kind == MU_RECORD_RAW ? r->info.shape : c->net_shape;
-	memcpy(in->shape, shape, sizeof in->shape);
-	memcpy(in->stored, r->info.shape, sizeof in->stored);
+	in->stored = r->info.shape;
+	in->shape = c->shape.ndims > 0              ? c->shape
+		    : r->info.kind == MU_RECORD_RAW ? in->stored
+						    : c->net_shape;
 	MU_TRY(mu_input_check_images(in));
 	report_left_out(in);
 out:
@@ -162,7 +161,7 @@ static enum mu_status make_sample(const struct mu_input *in, struct mu_input_thr
 
 	if (r->info.kind == MU_RECORD_ENCODED)
 		return mu_augment_file(&task, record->data, record->n, &thread->image, data);
-	MU_TRY(mu_image_from_bytes(&thread->image.image, record->data, r->info.shape, true));
+	MU_TRY(mu_image_from_bytes(&thread->image.image, record->data, &r->info.shape, true));
 	MU_TRY(mu_augment_image(&task, &thread->image, data));
 out:
 	return st;
@@ -211,7 +210,7 @@ static void describe_records(const struct mu_input *in, char *text, size_t nbyte
 	const struct records *r = in->impl;
 	const float *mean = in->config.mean, *std = in->config.std;
 
-	if (in->shape[0] == 1)
+	if (mu_shape_channels(&in->shape) == 1)
 		snprintf(text, nbytes,
 			 "%s images of %s; a value is (pixel - mean) / std, of one channel: mean "
 			 "%g, std %g, the first of three each",

@@ -16,11 +16,6 @@ struct synthetic {
 	float *labels;  /* (b, label_width) */
 };
 
-static size_t sample_of(const struct mu_input *in)
-{
-	return in->shape[0] * in->shape[1] * in->shape[2];
-}
-
 static struct mu_random key_of(const struct mu_input *in, size_t i)
 {
 	return (struct mu_random){
@@ -31,9 +26,9 @@ static enum mu_status draw_images(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	struct synthetic *s = in->impl;
-	const size_t batch = in->config.batch, sample = sample_of(in);
+	const size_t batch = in->config.batch, sample = mu_shape_sample(&in->shape);
 
-	for (size_t c = 0; c < in->shape[0]; c++)
+	for (size_t c = 0; c < mu_shape_channels(&in->shape); c++)
 		in->mean[c] = in->std[c] = 127.5f;
 	MU_TRY(MU_ALLOC(s->bytes, batch * sample, "synthetic samples"));
 	for (size_t i = 0; i < batch; i++) {
@@ -57,7 +52,7 @@ static enum mu_status draw_others(struct mu_input *in)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
 	struct synthetic *s = in->impl;
-	const size_t sample = sample_of(in);
+	const size_t sample = mu_shape_sample(&in->shape);
 
 	MU_TRY(MU_ALLOC(s->data, c->batch * sample, "synthetic samples"));
 	for (size_t i = 0; i < c->batch; i++) {
@@ -78,12 +73,13 @@ static enum mu_status open_synthetic(struct mu_input *in)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
 	struct synthetic *s;
+	char text[MU_SAMPLE_TEXT];
 
-	memcpy(in->shape, c->shape, sizeof in->shape);
-	if (sample_of(in) == 0)
+	in->shape = c->shape;
+	if (mu_shape_sample(&in->shape) == 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
-			"synthetic input: shape (%zu, %zu, %zu); every part must be at least 1",
-			c->shape[0], c->shape[1], c->shape[2]);
+			"synthetic input: shape (%s); every part must be at least 1",
+			mu_sample_text(&c->shape, ", ", text, sizeof text));
 	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
 	in->impl = s;
 	MU_TRY(mu_input_are_images(in) ? draw_images(in) : draw_others(in));
@@ -119,7 +115,7 @@ static enum mu_status read_synthetic(const struct mu_input *in, struct mu_input_
 				     size_t record, float *data, float *labels)
 {
 	const struct synthetic *s = in->impl;
-	const size_t sample = sample_of(in), i = record % in->config.batch;
+	const size_t sample = mu_shape_sample(&in->shape), i = record % in->config.batch;
 
 	if (s->data) {
 		memcpy(data, s->data + i * sample, sample * sizeof *data);

@@ -328,8 +328,7 @@ static enum mu_status open_text(struct mu_input *in)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no words to predict", c->paths);
 	MU_TRY(find_sequences(t, in));
 	in->classes = mu_vocabulary_n(in->vocabulary);
-	in->shape[0] = in->shape[2] = 1;
-	in->shape[1] = longest(c);
+	in->shape = mu_sample_sequence(longest(c));
 	c->label_width = longest(c);
 out:
 	return st;

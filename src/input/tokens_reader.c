@@ -276,8 +276,8 @@ static enum mu_status open_tokens(struct mu_input *in)
 		MU_TRY(list_folder(t, c->dir, c->part));
 	MU_TRY(open_files(in, t));
 	MU_TRY(find_classes(in, t));
-	in->shape[0] = in->shape[2] = 1;
-	in->shape[1] = c->label_width = t->length;
+	in->shape = mu_sample_sequence(t->length);
+	c->label_width = t->length;
 out:
 	return st;
 }

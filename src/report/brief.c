@@ -42,13 +42,12 @@ static void put_data(const struct mu_engine *e)
 {
 	const struct conf *v = e->conf;
 	const struct mu_input *in = e->train;
-	char validation[64] = "";
+	char validation[64] = "", shape[MU_SAMPLE_TEXT];
 
 	if (e->validate)
 		snprintf(validation, sizeof validation, " + %zu for validation", e->validate->n);
-	put("data", "%zu sample%s%s, %zu x %zu x %zu, %zu class%s: %s", in->n,
-	    MU_S(in->n), validation, in->shape[0], in->shape[1],
-	    in->shape[2], in->classes, MU_ES(in->classes),
+	put("data", "%zu sample%s%s, %s, %zu class%s: %s", in->n, MU_S(in->n), validation,
+	    mu_sample_text(&in->shape, " x ", shape, sizeof shape), in->classes, MU_ES(in->classes),
 	    v->benchmark    ? "random numbers"
 	    : v->data_train ? v->data_train
 			    : v->data_dir);
@@ -109,7 +108,7 @@ static void put_optimizer(const struct report_view *view)
 {
 	const struct conf *v = view->engine->conf;
 	const struct mu_rule *rule = NULL;
-	const size_t tokens = view->engine->train->shape[1];
+	const size_t tokens = mu_shape_space(&view->engine->train->shape, 0);
 	char text[128] = "";
 	size_t n = 0;
 

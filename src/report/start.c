@@ -187,6 +187,7 @@ static void report_convolutions(const struct mu_engine *e)
 
 static void report_model(const struct mu_engine *e)
 {
+	const struct mu_picture p = mu_sample_picture(&e->train->shape);
 	struct mu_net_counts counts;
 
 	mu_net_counts(e->net, &counts);
@@ -198,8 +199,7 @@ static void report_model(const struct mu_engine *e)
 	if (mu_net_depth(e->net) > 0 && e->conf->num_layers == 0)
 		mu_log_info("network %s: %ld layers, its usual depth for %zu x %zu pixels; "
 			    "--num-layers N sets another",
-			    e->conf->network_name, mu_net_depth(e->net), e->train->shape[1],
-			    e->train->shape[2]);
+			    e->conf->network_name, mu_net_depth(e->net), p.h, p.w);
 	if (*mu_net_notes(e->net))
 		mu_log_detail("%s", mu_net_notes(e->net));
 	report_devices(e);
@@ -209,15 +209,16 @@ static void report_model(const struct mu_engine *e)
 void mu_report_data(const struct mu_engine *e)
 {
 	const struct mu_input *in = e->train;
-	char what[1024], more[64] = "";
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	char what[1024], more[64] = "", shape[MU_SAMPLE_TEXT];
 
 	in->ops->describe(in, what, sizeof what);
 	if (e->validate)
 		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
-	mu_log_detail("data %s: %zu sample%s for training%s, shape (%zu, %zu, %zu), %zu class%s: "
-		      "%s",
-		      in->ops->name, in->n, MU_S(in->n), more, in->shape[0],
-		      in->shape[1], in->shape[2], in->classes, MU_ES(in->classes), what);
+	mu_log_detail("data %s: %zu sample%s for training%s, shape (%s), %zu class%s: %s",
+		      in->ops->name, in->n, MU_S(in->n), more,
+		      mu_sample_text(&in->shape, ", ", shape, sizeof shape), in->classes,
+		      MU_ES(in->classes), what);
 	if (in->n_class_names > 0 && in->n_class_names < in->classes)
 		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
 			    e->conf->data_train, in->n_class_names, in->classes, in->classes);
@@ -228,10 +229,10 @@ void mu_report_data(const struct mu_engine *e)
 	if (in->ops->colour_images && !e->conf->evaluate) {
 		mu_augment_describe(&in->config.augment, what, sizeof what);
 		mu_log_detail("data %s: training images: %s", in->ops->name, what);
-		if (mu_augment_crop_is_fixed(&in->config.augment, in->stored, in->shape))
+		if (mu_augment_crop_is_fixed(&in->config.augment, &in->stored, &in->shape))
 			mu_log_info("data %s: the random crop cannot move, because images and crop "
 				    "are %zu x %zu: --pad-size 4 lets it",
-				    in->ops->name, in->shape[1], in->shape[2]);
+				    in->ops->name, p.h, p.w);
 	}
 	if (in->config.shuffle_chunk)
 		mu_log_detail("data %s: shuffled in runs of %zu samples", in->ops->name,
@@ -325,7 +326,7 @@ static void tell_sums(const struct mu_engine *e, char *text, size_t nbytes)
 {
 	const struct conf *v = e->conf;
 	const struct mu_rule *rule = NULL;
-	const size_t tokens = e->train->shape[1];
+	const size_t tokens = mu_shape_space(&e->train->shape, 0);
 	const char *what = NULL, *rate = "";
 
 	*text = '\0';

@@ -47,12 +47,14 @@ static void find_modes(struct conf_void *f)
 /* Does the crop of the middle cut off what the padding adds? Not where an image is too small. */
 static bool is_cut_off(const struct mu_input *in, const struct mu_augment *a)
 {
-	const size_t h = a->resize > 0 ? a->resize : in->stored[1];
-	const size_t w = a->resize > 0 ? a->resize : in->stored[2];
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	struct mu_picture from = mu_sample_picture(&in->stored);
 
+	if (a->resize > 0)
+		from.h = from.w = a->resize;
 	return a->pad > 0 && !a->random_crop && !a->random_resized_crop && a->max_crop == 0 &&
 	       a->max_rotate_angle == 0 && a->max_shear <= 0 && a->min_scale <= 0 &&
-	       a->max_scale <= 0 && a->max_aspect <= 0 && h >= in->shape[1] && w >= in->shape[2];
+	       a->max_scale <= 0 && a->max_aspect <= 0 && from.h >= p.h && from.w >= p.w;
 }
 
 /* Validations of a run from its start. */

@@ -27,7 +27,7 @@ enum mu_status mu_train_vocabulary_save(const struct conf *v,
 /* What is known of the training data before they are opened. */
 struct train_look {
 	size_t n;        /* samples; 0: unknown */
-	char shape[40];  /* for --image-shape; "": by the network */
+	char shape[MU_SAMPLE_TEXT]; /* for --image-shape; "": by the network */
 	char note[1400]; /* where the shape comes from; "": nothing to say */
 };
 /* v: options before they are settled. Rank 0 reads. Collective over comm. */
@@ -38,7 +38,7 @@ enum mu_status mu_train_look(const struct mu_options *o, const struct conf *v, M
 
 /* The shape of a sample: --image-shape, or the network's usual one. */
 enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
-				   size_t *shape);
+				   struct mu_shape *shape);
 /* Sets the reader, and what it reads: random data, or the files that the options name. */
 enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_network *network,
 				      struct mu_input_config *config);

@@ -50,10 +50,11 @@ out:
 }
 
 /* Can the network be built for images of this shape? */
-static bool fits(const struct conf *v, const struct mu_network *network, const size_t shape[3])
+static bool fits(const struct conf *v, const struct mu_network *network,
+		 const struct mu_shape *shape)
 {
 	const struct mu_net_config config = {.network = network->name,
-					     .shape = {shape[0], shape[1], shape[2]},
+					     .shape = *shape,
 					     .classes = network->classes,
 					     .num_layers = v->num_layers};
 	struct mu_net *net = NULL;
@@ -72,33 +73,33 @@ static enum mu_status choose_shape(const struct conf *v, const struct mu_records
 	static const char cure[] = "; --image-shape C,H,W sets another";
 	const struct mu_network *network;
 	struct sizes sizes;
-	size_t shape[3], side;
-	char why[128];
+	struct mu_picture usual;
+	struct mu_shape shape;
+	size_t side;
+	char why[128], text[MU_SAMPLE_TEXT];
 
 	MU_TRY(mu_network_find(&network, v->network));
 	MU_TRY(find_sizes(r, n, v->images.exif_orientation != 0, &sizes));
-	memcpy(shape, network->shape, sizeof shape);
-	side = shape[1] > WHOLE_SIDE ? shape[1] : WHOLE_SIDE;
-	shape[1] = sizes.h;
-	shape[2] = sizes.w;
+	usual = mu_sample_picture(&network->shape);
+	shape = (struct mu_shape)MU_SAMPLE(usual.c, sizes.h, sizes.w);
+	side = usual.h > WHOLE_SIDE ? usual.h : WHOLE_SIDE;
 	if (!sizes.equal)
 		snprintf(why, sizeof why, "their sizes differ");
 	else if (sizes.h > side || sizes.w > side)
 		snprintf(why, sizeof why, "they are %zu x %zu", sizes.h, sizes.w);
-	else if (!fits(v, network, shape) && fits(v, network, network->shape))
+	else if (!fits(v, network, &shape) && fits(v, network, &network->shape))
 		snprintf(why, sizeof why, "they are %zu x %zu, too small for the network",
 			 sizes.h, sizes.w);
 	else {
-		snprintf(look->shape, sizeof look->shape, "%zu,%zu,%zu", shape[0], sizes.h,
-			 sizes.w);
+		mu_sample_text(&shape, ",", look->shape, sizeof look->shape);
 		snprintf(look->note, sizeof look->note, "image shape %s, as the images of %s%s",
 			 look->shape, v->data_train, cure);
 		goto out;
 	}
 	snprintf(look->note, sizeof look->note,
-		 "image shape %zu,%zu,%zu, the usual one of %s, to which the images of %s are cut: "
+		 "image shape %s, the usual one of %s, to which the images of %s are cut: "
 		 "%s%s",
-		 network->shape[0], network->shape[1], network->shape[2], network->name,
+		 mu_sample_text(&network->shape, ",", text, sizeof text), network->name,
 		 v->data_train, why, cure);
 out:
 	return st;

@@ -10,27 +10,22 @@
 #include "conf/text.h"
 
 enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
-				   size_t *shape)
+				   struct mu_shape *shape)
 {
 	enum mu_status st = MU_OK;
-	unsigned c, h, w; /* of at most 5 digits: their product fits */
-	char rest;
+	char usual[MU_SAMPLE_TEXT];
 
-	memcpy(shape, network->shape, sizeof network->shape);
+	*shape = network->shape;
 	if (network->reads_sequences)
-		shape[1] = mu_conf_window(v, network);
+		*shape = mu_sample_sequence(mu_conf_window(v, network));
 	if (!v->image_shape)
 		return MU_OK;
-	if (strchr(v->image_shape, '-') ||
-	    sscanf(v->image_shape, "%5u,%5u,%5u%c", &c, &h, &w, &rest) != 3 || c == 0 || h == 0 ||
-	    w == 0)
+	if (!mu_sample_parse(shape, v->image_shape) || shape->ndims != network->shape.ndims)
 		MU_FAIL(MU_ERR_USAGE,
-			"--image-shape %s: three numbers from 1 to 99999 are needed, such as "
-			"1,28,28",
-			v->image_shape);
-	shape[0] = c;
-	shape[1] = h;
-	shape[2] = w;
+			"--image-shape %s: a shape such as %s is needed, of numbers from 1 to "
+			"99999",
+			v->image_shape,
+			mu_sample_text(&network->shape, ",", usual, sizeof usual));
 out:
 	return st;
 }
@@ -42,7 +37,7 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	const struct mu_reader *reader;
 
 	config->classes = (size_t)v->num_classes;
-	MU_TRY(mu_train_find_shape(v, network, config->shape));
+	MU_TRY(mu_train_find_shape(v, network, &config->shape));
 	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
 	config->lengths = v->text.lengths;
 	config->n_lengths = v->text.n_lengths;
@@ -51,16 +46,16 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->window = mu_conf_window(v, network);
 	if (v->data_train) {
 		config->reader = mu_conf_reads_tokens(v) ? "tokens" : "records";
-		memcpy(config->net_shape, config->shape, sizeof config->shape);
+		config->net_shape = config->shape;
 		if (!v->image_shape)
-			memset(config->shape, 0, sizeof config->shape);
+			config->shape = (struct mu_shape){0};
 		return MU_OK;
 	}
 	if (!v->benchmark) {
 		MU_TRY(mu_input_detect(v->data_dir, &reader));
 		config->reader = reader->name;
 		if (!v->image_shape)
-			memset(config->shape, 0, sizeof config->shape);
+			config->shape = (struct mu_shape){0};
 		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
 			MU_FAIL(MU_ERR_USAGE,
 				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "

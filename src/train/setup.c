@@ -51,11 +51,11 @@ out:
 	return st;
 }
 
-struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
+struct mu_net_config mu_train_describe_model(const struct conf *v, const struct mu_shape *shape,
 					     size_t classes)
 {
 	return (struct mu_net_config){.network = v->network_name,
-				      .shape = {shape[0], shape[1], shape[2]},
+				      .shape = *shape,
 				      .classes = classes,
 				      .num_layers = v->num_layers,
 				      .hidden = (size_t)v->text.hidden,
@@ -123,6 +123,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
+	char have[MU_SAMPLE_TEXT], want[MU_SAMPLE_TEXT];
 
 	config.part = MU_INPUT_VALIDATE;
 	config.num_examples = v->benchmark ? config.num_examples : (size_t)v->max_val_samples;
@@ -135,11 +136,11 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
 	MU_TRY(mu_input_open(&run->validate, &config));
-	if (memcmp(run->validate.shape, run->train.shape, sizeof run->train.shape) != 0)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: images for validation are %zu x %zu, those for training %zu x %zu",
-			v->data_val ? v->data_val : v->data_dir, run->validate.shape[1],
-			run->validate.shape[2], run->train.shape[1], run->train.shape[2]);
+	if (!mu_shape_equal(&run->validate.shape, &run->train.shape))
+		MU_FAIL(MU_ERR_FORMAT, "%s: samples for validation are %s, those for training %s",
+			v->data_val ? v->data_val : v->data_dir,
+			mu_sample_text(&run->validate.shape, " x ", have, sizeof have),
+			mu_sample_text(&run->train.shape, " x ", want, sizeof want));
 	MU_TRY(check_class_names(run));
 	MU_TRY(check_tokenizers(run));
 	run->has_validation = true;
@@ -188,14 +189,14 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_train_text_open(v, network, &run->vocabulary, &config));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
-		*model = mu_train_describe_model(v, config.shape, config.classes);
+		*model = mu_train_describe_model(v, &config.shape, config.classes);
 		MU_TRY(mu_engine_model_new(&run->engine, model, &config));
 		config.label_width = mu_net_labels(run->engine.net);
 	}
 	config.bytes = takes_bytes(run);
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
-	*model = mu_train_describe_model(v, run->train.shape, run->train.classes);
+	*model = mu_train_describe_model(v, &run->train.shape, run->train.classes);
 	run->engine.steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->engine.steps) {

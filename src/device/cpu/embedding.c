@@ -14,7 +14,7 @@
 static enum mu_status find(const struct mu_op *op, size_t i, size_t *row)
 {
 	enum mu_status st = MU_OK;
-	size_t area = mu_shape_n(&op->inputs[0]->shape) / op->inputs[0]->shape.dims[0];
+	size_t area = mu_shape_sample(&op->inputs[0]->shape);
 	int inputs = ((const struct mu_embedding *)op->attr)->inputs;
 	float x = op->inputs[0]->data[i];
 

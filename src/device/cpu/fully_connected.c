@@ -139,7 +139,7 @@ static enum mu_status plan_rounded_data(struct cpu_plan *p, const struct shape *
 {
 	enum mu_status st = MU_OK;
 	const struct mu_shape *in = &p->op->inputs[0]->shape;
-	const size_t units = (size_t)s->weight_dims[0], k = mu_shape_n(in) / in->dims[0];
+	const size_t units = (size_t)s->weight_dims[0], k = mu_shape_sample(in);
 	const int to = mu_cpu_memory(p, &s->have, CPU_IN_GRAD, 0);
 	struct cpu_md weights, x, w, plain;
 	const struct cpu_request request = {.kind = CPU_MATMUL,

@@ -28,14 +28,14 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.type = mu_cuda_type(in),
 		.last = in->layout != NULL,
 		.channels = in->shape.dims[1],
-		.area = mu_ref_area(&in->shape),
+		.area = mu_shape_positions(&in->shape),
 		.ids = b->device_draws ? b->device_draws + 1
 		       : b->ids        ? op->scratch
 				       : NULL,
 		.epochs = b->device_draws,
 		.seed = b->seed,
 		.first = (uint64_t)op->index << ELEMENT_BITS,
-		.from = op->block * mu_ref_features(&in->shape),
+		.from = op->block * mu_shape_sample(&in->shape),
 		.epoch = b->epoch,
 		.purpose = MU_RANDOM_DROPOUT,
 		.p = ((const struct mu_dropout *)op->attr)->p,

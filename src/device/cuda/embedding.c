@@ -33,7 +33,7 @@ static enum mu_status tell_bad(struct cuda_device *d, const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const int inputs = ((const struct mu_embedding *)op->attr)->inputs;
-	const size_t area = mu_ref_area(&op->inputs[0]->shape), n = op->batch->count * area;
+	const size_t area = mu_shape_positions(&op->inputs[0]->shape), n = op->batch->count * area;
 	float *x = NULL;
 
 	MU_TRY(MU_ALLOC(x, n, "numbers to look at"));
@@ -61,7 +61,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.y = out->data,
 		.bad = op->scratch,
 		.units = out->shape.dims[1],
-		.area = mu_ref_area(&out->shape),
+		.area = mu_shape_positions(&out->shape),
 		.count = op->batch->count,
 		.inputs = ((const struct mu_embedding *)op->attr)->inputs,
 		.n = mu_shape_n(&out->shape),
@@ -86,10 +86,10 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 		.dy = out->grad,
 		.dw = op->params[0].grad,
 		.units = out->shape.dims[1],
-		.area = mu_ref_area(&out->shape),
+		.area = mu_shape_positions(&out->shape),
 		.count = op->batch->count,
 		.inputs = ((const struct mu_embedding *)op->attr)->inputs,
-		.n = out->shape.dims[0] * mu_ref_area(&out->shape),
+		.n = out->shape.dims[0] * mu_shape_positions(&out->shape),
 	};
 
 	if (!op->adds)

@@ -23,7 +23,7 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		.c = out->data,
 		.rows = in->shape.dims[0],
 		.columns = out->shape.dims[1],
-		.inner = mu_ref_features(&in->shape),
+		.inner = mu_shape_sample(&in->shape),
 	};
 
 	MU_TRY(mu_cuda_multiply(d, &product));
@@ -37,7 +37,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
-	const size_t n = in->shape.dims[0], features = mu_ref_features(&in->shape);
+	const size_t n = in->shape.dims[0], features = mu_shape_sample(&in->shape);
 	const size_t units = out->shape.dims[1];
 	const struct cuda_product weight = {
 		.a = out->grad,

@@ -76,7 +76,7 @@ size_t mu_cuda_bytes(const struct mu_tensor *t)
 
 struct cuda_extent mu_cuda_extent(const struct mu_tensor *t)
 {
-	const size_t *n = t->shape.dims, area = mu_ref_area(&t->shape);
+	const size_t *n = t->shape.dims, area = mu_shape_positions(&t->shape);
 
 	return t->layout ? (struct cuda_extent){n[0] * area, n[1], 1}
 			 : (struct cuda_extent){n[0], n[1], area};
@@ -116,7 +116,7 @@ static enum mu_status convert(struct cuda_device *d, const struct mu_shape *shap
 		.adds = adds,
 		.row = row_of(from->layout, shape->dims[1]),
 		.channels = shape->dims[1],
-		.area = mu_ref_area(shape),
+		.area = mu_shape_positions(shape),
 		.n = mu_shape_n(shape),
 	};
 
@@ -427,7 +427,7 @@ static enum mu_status add_weights(struct cuda_device *d, struct cuda_lay_weights
 		.laid = op->kept,
 		.n = (uint32_t)n,
 		.channels = (uint32_t)p->shape.dims[1],
-		.area = (uint32_t)mu_ref_area(&p->shape),
+		.area = (uint32_t)mu_shape_positions(&p->shape),
 		.first = (uint32_t)a->n,
 		.adds = op->adds,
 	};

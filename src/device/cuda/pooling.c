@@ -44,7 +44,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	const struct mu_pooling *a = op->attr;
 
 	(void)d;
-	if (mu_ref_area(&op->inputs[0]->shape) > INT_MAX)
+	if (mu_shape_positions(&op->inputs[0]->shape) > INT_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (pooling): its planes are too large for a GPU",
 			op->name);
 	if (!a->average && op->phase == MU_PHASE_TRAIN)

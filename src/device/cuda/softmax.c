@@ -16,7 +16,7 @@
 
 static size_t n_predictions(const struct mu_op *op)
 {
-	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
+	return op->inputs[0]->shape.dims[0] * mu_shape_positions(&op->inputs[0]->shape);
 }
 
 /* Workspace: predictions, then labels. */
@@ -58,7 +58,7 @@ static struct cuda_targets targets_of(const struct mu_op *op)
 	return (struct cuda_targets){
 		.labels = labels_of(op),
 		.classes = in->dims[1],
-		.area = mu_ref_area(in),
+		.area = mu_shape_positions(in),
 		.count = b->count,
 		.use_ignore = b->use_ignore,
 		.ignored = b->ignore_label,

@@ -62,7 +62,7 @@ struct channel {
 static struct channel channel_at(const struct mu_op *op, size_t c)
 {
 	const struct mu_shape *in = &op->inputs[0]->shape;
-	size_t area = mu_ref_area(in);
+	size_t area = mu_shape_positions(in);
 
 	return (struct channel){c * area, in->dims[0], area, in->dims[1] * area};
 }

@@ -36,16 +36,6 @@ out:
 	return st;
 }
 
-size_t mu_ref_features(const struct mu_shape *shape)
-{
-	return mu_shape_n(shape) / shape->dims[0];
-}
-
-size_t mu_ref_area(const struct mu_shape *shape)
-{
-	return mu_ref_features(shape) / shape->dims[1];
-}
-
 static bool fits(int n, int wanted)
 {
 	return wanted < 0 ? n >= -wanted : n == wanted;

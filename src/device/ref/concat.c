@@ -30,7 +30,7 @@ static enum mu_status forward(struct mu_op *op)
 
 	for (size_t s = 0; s < op->outputs[0]->shape.dims[0]; s++)
 		for (int i = 0; i < op->n_inputs; i++) {
-			size_t n = mu_ref_features(&op->inputs[i]->shape);
+			size_t n = mu_shape_sample(&op->inputs[i]->shape);
 
 			mu_ref_copy(to, op->inputs[i]->data + s * n, n);
 			to += n;
@@ -44,7 +44,7 @@ static void backward(struct mu_op *op)
 
 	for (size_t s = 0; s < op->outputs[0]->shape.dims[0]; s++)
 		for (int i = 0; i < op->n_inputs; i++) {
-			size_t n = mu_ref_features(&op->inputs[i]->shape);
+			size_t n = mu_shape_sample(&op->inputs[i]->shape);
 
 			if (op->inputs[i]->needs_grad)
 				mu_ref_copy(op->inputs[i]->grad + s * n, from, n);

@@ -17,12 +17,12 @@ static enum mu_status plan(struct mu_op *op)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (dropout): probability %g; it must be in [0, 1)",
 			op->name, (double)a->p);
 	if (op->index >> INDEX_BITS != 0 ||
-	    mu_ref_features(&op->inputs[0]->shape) >> ELEMENT_BITS != 0)
+	    mu_shape_sample(&op->inputs[0]->shape) >> ELEMENT_BITS != 0)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s (dropout): operation %d, %zu elements a sample; the random numbers "
 			"reach for "
 			"%d operations and %d elements",
-			op->name, op->index, mu_ref_features(&op->inputs[0]->shape),
+			op->name, op->index, mu_shape_sample(&op->inputs[0]->shape),
 			1 << INDEX_BITS, 1 << ELEMENT_BITS);
 	MU_TRY(mu_ref_need_same_shape(op));
 	if (op->phase == MU_PHASE_TRAIN)
@@ -47,7 +47,7 @@ bool mu_ref_drops(const struct mu_op *op, size_t sample, uint64_t element, float
 static void draw_mask(struct mu_op *op)
 {
 	const struct mu_dropout *a = op->attr;
-	size_t n = op->inputs[0]->shape.dims[0], features = mu_ref_features(&op->inputs[0]->shape);
+	size_t n = op->inputs[0]->shape.dims[0], features = mu_shape_sample(&op->inputs[0]->shape);
 	float *mask = op->workspace;
 
 	for (size_t s = 0; s < n; s++)

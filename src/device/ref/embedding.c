@@ -33,7 +33,7 @@ static enum mu_status find(const struct mu_op *op, size_t s, size_t p, size_t *r
 {
 	enum mu_status st = MU_OK;
 	int inputs = ((const struct mu_embedding *)op->attr)->inputs;
-	float x = op->inputs[0]->data[s * mu_ref_area(&op->inputs[0]->shape) + p];
+	float x = op->inputs[0]->data[s * mu_shape_positions(&op->inputs[0]->shape) + p];
 
 	*row = 0;
 	if (s >= op->batch->count)
@@ -51,7 +51,8 @@ out:
 static enum mu_status forward(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	size_t units = op->params[0].shape.dims[1], area = mu_ref_area(&op->inputs[0]->shape);
+	size_t units = op->params[0].shape.dims[1],
+	       area = mu_shape_positions(&op->inputs[0]->shape);
 	size_t row = 0;
 
 	for (size_t s = 0; s < op->inputs[0]->shape.dims[0]; s++)
@@ -70,7 +71,7 @@ static enum mu_status backward(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	size_t n = mu_shape_n(&op->params[0].shape), units = op->params[0].shape.dims[1];
-	size_t area = mu_ref_area(&op->inputs[0]->shape);
+	size_t area = mu_shape_positions(&op->inputs[0]->shape);
 	size_t row = 0;
 	double *sums = op->scratch;
 

@@ -7,7 +7,7 @@
 static enum mu_status plan(struct mu_op *op)
 {
 	const struct mu_shape *in = &op->inputs[0]->shape;
-	struct mu_shape out = {2, {in->dims[0], mu_ref_features(in)}};
+	struct mu_shape out = {2, {in->dims[0], mu_shape_sample(in)}};
 
 	return mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &out);
 }

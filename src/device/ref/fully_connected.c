@@ -9,7 +9,7 @@ static enum mu_status plan(struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct mu_fully_connected *a = op->attr;
 	const struct mu_shape *in = &op->inputs[0]->shape;
-	size_t features = mu_ref_features(in);
+	size_t features = mu_shape_sample(in);
 	struct mu_shape out, weight, bias;
 
 	if (a->units < 1)
@@ -35,7 +35,7 @@ out:
 static enum mu_status forward(struct mu_op *op)
 {
 	const struct mu_fully_connected *a = op->attr;
-	size_t n = op->inputs[0]->shape.dims[0], features = mu_ref_features(&op->inputs[0]->shape);
+	size_t n = op->inputs[0]->shape.dims[0], features = mu_shape_sample(&op->inputs[0]->shape);
 	size_t units = (size_t)a->units;
 	float *y = op->outputs[0]->data;
 
@@ -90,7 +90,7 @@ static void backward(struct mu_op *op)
 {
 	const struct mu_fully_connected *a = op->attr;
 	struct mu_tensor *in = op->inputs[0], *out = op->outputs[0];
-	size_t n = in->shape.dims[0], features = mu_ref_features(&in->shape),
+	size_t n = in->shape.dims[0], features = mu_shape_sample(&in->shape),
 	       units = (size_t)a->units;
 
 	if (op->fusion.undo)

@@ -38,7 +38,7 @@ static struct position position(const struct mu_op *op, size_t i)
 {
 	const struct mu_layer_norm *a = op->attr;
 	const struct mu_shape *shape = &op->inputs[0]->shape;
-	const size_t area = mu_ref_area(shape), n = shape->dims[1];
+	const size_t area = mu_shape_positions(shape), n = shape->dims[1];
 	struct position p = {.at = i / area * n * area + i % area, .stride = area, .n = n};
 	const float *x = op->inputs[0]->data + p.at;
 	double square = 0;
@@ -53,7 +53,7 @@ static struct position position(const struct mu_op *op, size_t i)
 
 static size_t n_positions(const struct mu_op *op)
 {
-	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
+	return op->inputs[0]->shape.dims[0] * mu_shape_positions(&op->inputs[0]->shape);
 }
 
 static enum mu_status forward(struct mu_op *op)

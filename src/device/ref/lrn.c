@@ -36,7 +36,7 @@ struct pixel {
 static struct pixel pixel_at(const struct mu_op *op, size_t sample, size_t position)
 {
 	const struct mu_shape *in = &op->inputs[0]->shape;
-	size_t area = mu_ref_area(in);
+	size_t area = mu_shape_positions(in);
 
 	return (struct pixel){sample * in->dims[1] * area + position, in->dims[1], area};
 }
@@ -79,7 +79,7 @@ static enum mu_status forward(struct mu_op *op)
 	const struct mu_shape *in = &op->inputs[0]->shape;
 
 	for (size_t s = 0; s < in->dims[0]; s++)
-		for (size_t k = 0; k < mu_ref_area(in); k++) {
+		for (size_t k = 0; k < mu_shape_positions(in); k++) {
 			struct pixel p = pixel_at(op, s, k);
 
 			normalize_pixel(&p, op->attr, op->inputs[0]->data, op->outputs[0]->data);
@@ -112,7 +112,7 @@ static void backward(struct mu_op *op)
 	if (!op->inputs[0]->needs_grad)
 		return;
 	for (size_t s = 0; s < in->dims[0]; s++)
-		for (size_t k = 0; k < mu_ref_area(in); k++) {
+		for (size_t k = 0; k < mu_shape_positions(in); k++) {
 			struct pixel p = pixel_at(op, s, k);
 
 			for (size_t c = 0; c < p.n_channels; c++)

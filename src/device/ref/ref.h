@@ -76,11 +76,6 @@ enum mu_status mu_ref_check_attention(const struct mu_op *op);
 /* Is an element of a sample dropped with this probability? See struct mu_op's index. */
 bool mu_ref_drops(const struct mu_op *op, size_t sample, uint64_t element, float p);
 
-/* Elements of one sample. */
-size_t mu_ref_features(const struct mu_shape *shape);
-/* Elements of one channel of one sample: h * w, or 1. */
-size_t mu_ref_area(const struct mu_shape *shape);
-
 /* In place both are the same memory, and nothing is copied. */
 static inline void mu_ref_copy(float *to, const float *from, size_t n)
 {

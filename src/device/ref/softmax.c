@@ -14,7 +14,7 @@
 
 static size_t count_predictions(const struct mu_op *op)
 {
-	return op->inputs[0]->shape.dims[0] * mu_ref_area(&op->inputs[0]->shape);
+	return op->inputs[0]->shape.dims[0] * mu_shape_positions(&op->inputs[0]->shape);
 }
 
 static enum mu_status plan(struct mu_op *op)
@@ -39,7 +39,7 @@ struct prediction {
 static struct prediction prediction(const struct mu_op *op, size_t i)
 {
 	const struct mu_shape *shape = &op->inputs[0]->shape;
-	size_t area = mu_ref_area(shape), classes = shape->dims[1], sample = i / area;
+	size_t area = mu_shape_positions(shape), classes = shape->dims[1], sample = i / area;
 
 	return (struct prediction){
 		.at = sample * classes * area + i % area,

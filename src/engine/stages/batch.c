@@ -135,7 +135,7 @@ enum mu_status mu_engine_staged_keep(struct mu_engine *e, size_t k)
 	struct engine_staged *s = e->split;
 	struct mu_plan *plan = mu_engine_staged_plan_of(s, s->stages.n - 1, k);
 	const struct mu_shape *shape = mu_plan_probabilities_shape(plan);
-	const size_t n = mu_shape_n(shape) / shape->dims[0], targets = mu_plan_targets(plan);
+	const size_t n = mu_shape_sample(shape), targets = mu_plan_targets(plan);
 	const float *p;
 
 	s->losses[k] = mu_plan_batch(plan)->loss;

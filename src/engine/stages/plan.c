@@ -295,8 +295,7 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 	MU_TRY(MU_ALLOC(s->partial, mu_plan_n(s->whole), "gradients of a micro-batch"));
 	if (s->steps > 0)
 		goto out;
-	MU_TRY(MU_ALLOC(s->probabilities,
-			s->n_micro * s->micro * (mu_shape_n(shape) / shape->dims[0]),
+	MU_TRY(MU_ALLOC(s->probabilities, s->n_micro * s->micro * mu_shape_sample(shape),
 			"probabilities of a batch"));
 out:
 	return st;

@@ -296,14 +296,19 @@ size_t mu_net_labels(const struct mu_net *net)
 
 int mu_net_input(struct mu_net *net)
 {
-	const size_t *s = net->config.shape;
-	struct mu_shape shape = {4, {0, s[0], s[1], s[2]}};
+	const struct mu_shape *s = &net->config.shape;
+	char text[MU_SAMPLE_TEXT];
 
 	if (net->st != MU_OK)
 		return -1;
 	if (net->n_tensors > 0)
 		return mu_net_fail(net, "the input must come first, and once");
-	return add_tensor(net, &shape, -1);
+	if (s->dims[0] != 0 || (s->ndims != 2 && s->ndims != 4) || mu_shape_sample(s) == 0)
+		return mu_net_fail(net,
+				   "layers read samples (c) or (c, h, w), sequences as (1, steps, "
+				   "1), and not (%s)",
+				   mu_sample_text(s, ", ", text, sizeof text));
+	return add_tensor(net, s, -1);
 }
 
 void mu_net_free(struct mu_net *net)

@@ -68,6 +68,7 @@ out:
 static enum mu_status check_network(const struct mu_network *network, const char *path)
 {
 	enum mu_status st = MU_OK;
+	char text[MU_SAMPLE_TEXT];
 
 	if (!network || !network->name || !*network->name || !network->build)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -76,13 +77,17 @@ static enum mu_status check_network(const struct mu_network *network, const char
 	if (strlen(network->name) >= NAME_BYTES)
 		MU_FAIL(MU_ERR_FORMAT, "network %s: the name %s has more than %d characters", path,
 			network->name, NAME_BYTES - 1);
-	for (int i = 0; i < 3; i++)
-		if (network->shape[i] == 0)
-			MU_FAIL(MU_ERR_FORMAT,
-				"network %s: the shape of network %s, %zu,%zu,%zu, has a 0; "
-				"it is c,h,w of its usual input",
-				path, network->name, network->shape[0], network->shape[1],
-				network->shape[2]);
+	if (network->shape.ndims < 2 || network->shape.dims[0] != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"network %s: the shape of network %s is not that of a sample; its usual "
+			"one is needed, as .shape = MU_SAMPLE(c, h, w)",
+			path, network->name);
+	if (mu_shape_sample(&network->shape) == 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"network %s: the shape of network %s, %s, has a 0; it is c,h,w of its "
+			"usual input",
+			path, network->name,
+			mu_sample_text(&network->shape, ",", text, sizeof text));
 out:
 	return st;
 }

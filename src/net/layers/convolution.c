@@ -6,10 +6,10 @@ static int shape(struct net_draft *d)
 {
 	struct mu_convolution *a = d->layer->attr;
 	const struct layer_window w = {a->kernel, a->stride, a->pad, a->dilate, false};
-	struct mu_shape weight = {4, {(size_t)a->filters}};
+	struct mu_shape weight = {d->in->ndims, {(size_t)a->filters}};
 
 	a->groups = a->groups ? a->groups : 1;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i + 2 < d->in->ndims; i++) {
 		a->dilate[i] = a->dilate[i] ? a->dilate[i] : 1;
 		weight.dims[2 + i] = (size_t)a->kernel[i];
 	}
@@ -32,7 +32,7 @@ static int shape(struct net_draft *d)
 /* Each weight is used once per output pixel. */
 static double macs(const struct net_layer *l, const struct mu_shape *out)
 {
-	return (double)mu_shape_n(&l->params[0].shape) * (double)(out->dims[2] * out->dims[3]);
+	return (double)mu_shape_n(&l->params[0].shape) * (double)mu_shape_positions(out);
 }
 
 static bool is_stepwise(const void *attr)

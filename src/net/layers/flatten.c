@@ -4,7 +4,7 @@
 
 static int shape(struct net_draft *d)
 {
-	d->out = mu_layer_matrix(0, mu_layer_features(d->in));
+	d->out = mu_layer_matrix(0, mu_shape_sample(d->in));
 	return 0;
 }
 

@@ -10,7 +10,7 @@ static int shape(struct net_draft *d)
 	if (a->units < 1)
 		return mu_layer_fail(d->net, "has %d units; at least 1 is needed", a->units);
 	d->out = mu_layer_matrix(0, units);
-	mu_net_add_param(d->net, "weight", mu_layer_matrix(units, mu_layer_features(d->in)), 0);
+	mu_net_add_param(d->net, "weight", mu_layer_matrix(units, mu_shape_sample(d->in)), 0);
 	if (!a->no_bias)
 		mu_net_add_param(d->net, "bias", mu_layer_vector(units), 0);
 	return 0;

@@ -106,17 +106,20 @@ int mu_layer_activation_shape(struct net_draft *d);
 
 /* ---- shapes.c: what the rows share ---- */
 
-size_t mu_layer_features(const struct mu_shape *s); /* of a sample */
 struct mu_shape mu_layer_vector(size_t n);
 struct mu_shape mu_layer_matrix(size_t rows, size_t columns);
 
-/* Windows that move over the input, such as a convolution's: (height, width). */
+enum { LAYER_SIZES = 48 };
+/* "5 x 5" of n axes of space; returns text. */
+const char *mu_layer_sizes(const int *sizes, int n, char text[LAYER_SIZES]);
+
+/* Windows that move over the input, such as a convolution's: a number for each axis of space. */
 struct layer_window {
 	int *kernel, *stride, *pad; /* a stride of 0 becomes 1 */
 	const int *dilate;          /* NULL: 1 */
 	bool ceil;
 };
-/* Set the output's last two dimensions. */
+/* Set the output's axes of space. */
 int mu_layer_window(struct net_draft *d, const struct layer_window *w);
 
 #endif

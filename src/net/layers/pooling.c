@@ -2,8 +2,8 @@
 /* Pooling: see struct mu_pooling. */
 #include "layer.h"
 
-/* Does the first window along dimension i, or the last one, contain only padding? Such a window has
- * neither a mean nor a maximum. */
+/* Does the first window along axis i of space, or the last one, contain only padding? Such a window
+ * has neither a mean nor a maximum. */
 static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
 		     const struct mu_shape *out, int i)
 {
@@ -16,20 +16,23 @@ static int shape(struct net_draft *d)
 {
 	struct mu_pooling *a = d->layer->attr;
 	const struct layer_window w = {a->kernel, a->stride, a->pad, NULL, a->ceil};
+	const int n = d->in->ndims - 2;
+	char text[LAYER_SIZES];
 
-	for (int i = 0; i < 2 && a->global; i++) {
+	for (int i = 0; i < n && a->global; i++) {
 		a->kernel[i] = (int)d->in->dims[2 + i];
 		a->stride[i] = 1;
 		a->pad[i] = 0;
 	}
 	if (mu_layer_window(d, &w) != 0)
 		return -1;
-	if (is_empty(a, d->in, &d->out, 0) || is_empty(a, d->in, &d->out, 1))
-		return mu_layer_fail(d->net,
-				     "has windows of %d x %d with nothing but padding in them: a "
-				     "kernel larger than the padding is needed, and with ceil than "
-				     "what the stride leaves out",
-				     a->kernel[0], a->kernel[1]);
+	for (int i = 0; i < n; i++)
+		if (is_empty(a, d->in, &d->out, i))
+			return mu_layer_fail(d->net,
+					     "has windows of %s with nothing but padding in them: "
+					     "a kernel larger than the padding is needed, and with "
+					     "ceil than what the stride leaves out",
+					     mu_layer_sizes(a->kernel, n, text));
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 static int shape(struct net_draft *d)
 {
 	const struct mu_positions *a = d->layer->attr;
-	const size_t steps = d->in->dims[2] * d->in->dims[3] + (a->token ? 1 : 0);
+	const size_t steps = mu_shape_positions(d->in) + (a->token ? 1 : 0);
 	const size_t most = a->most_steps ? (size_t)a->most_steps : steps;
 
 	if (a->most_steps < 0 || most < steps)

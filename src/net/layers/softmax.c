@@ -23,7 +23,7 @@ static int shape(struct net_draft *d)
 
 static size_t targets(const struct mu_shape *output)
 {
-	return output->ndims == 4 ? output->dims[2] * output->dims[3] : 1;
+	return mu_shape_positions(output);
 }
 
 static double chance(size_t outputs, char *text, size_t nbytes)

@@ -9,6 +9,7 @@ enum mu_status mu_net_check_blocks(const struct mu_net *net)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_shape *in = &net->tensors[0].shape;
+	const struct mu_shape sequence = mu_sample_sequence(mu_shape_space(in, 0));
 	bool recurs = false;
 
 	for (int i = 0; i < net->n_layers; i++) {
@@ -23,7 +24,7 @@ enum mu_status mu_net_check_blocks(const struct mu_net *net)
 				"all of them",
 				net->config.network, layer->name, mu_op_kind_name(kind->op));
 	}
-	if (!recurs || in->dims[1] != 1 || in->dims[3] != 1)
+	if (!recurs || !mu_shape_equal(in, &sequence))
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s has no sequences of steps for LSTM layers: it cannot work on "
 			"blocks of them",

@@ -75,7 +75,7 @@ uint8_t *mu_plan_input_bytes(struct mu_plan *plan)
 {
 	const struct plan_feed *f = &plan->feed;
 	const struct mu_shape *shape = &input_of(plan)->shape;
-	const bool few = shape->ndims == 4 && shape->dims[1] <= 3;
+	const bool few = shape->ndims == 4 && mu_shape_channels(shape) <= 3;
 
 	return f->memory.host && f->draws_at > 0 && few ? f->memory.host : NULL;
 }

@@ -104,7 +104,7 @@ static void join(struct mu_plan *plan, struct mu_op *op)
 	}
 	/* A large vocabulary: neither its predictions nor their gradient take memory of their own.
 	 * Another part of the net may want them at any time. */
-	if (over && op->outputs[0]->shape.dims[1] >= LARGE_VOCABULARY)
+	if (over && mu_shape_channels(&op->outputs[0]->shape) >= LARGE_VOCABULARY)
 		op->fusion.in_place = !plan->part && before && !before->fusion.in_place &&
 				      !before->fusion.shared_grads && !mu_plan_reads_output(before);
 	if (over && op->fusion.in_place)

@@ -26,7 +26,7 @@ static double bytes_of(struct mu_tensor *const *tensors, int n)
 	double sum = 0;
 
 	for (int i = 0; i < n; i++)
-		sum += (double)(mu_shape_n(&tensors[i]->shape) / tensors[i]->shape.dims[0]);
+		sum += (double)mu_shape_sample(&tensors[i]->shape);
 	return sum * sizeof(float);
 }
 

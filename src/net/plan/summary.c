@@ -9,11 +9,10 @@
 /* One sample's shape: "(64, 56, 56)" */
 static const char *sample_shape(const struct mu_tensor *t, char *text, size_t nbytes)
 {
-	struct mu_shape shape = {.ndims = t->shape.ndims - 1};
+	char sizes[MU_SAMPLE_TEXT];
 
-	for (int i = 0; i < shape.ndims; i++)
-		shape.dims[i] = t->shape.dims[i + 1];
-	return mu_shape_text(&shape, text, nbytes);
+	snprintf(text, nbytes, "(%s)", mu_sample_text(&t->shape, ", ", sizes, sizeof sizes));
+	return text;
 }
 
 const char *mu_plan_layer_kind(const struct mu_plan *plan, size_t l, char *text, size_t nbytes)

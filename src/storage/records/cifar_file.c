@@ -144,7 +144,7 @@ static enum mu_status open_files(struct mu_records *r, const char *paths)
 	for (size_t i = 0; i < NUM_LABELS; i++)
 		c->labels[i] = (float)i;
 	r->info.kind = MU_RECORD_RAW;
-	memcpy(r->info.shape, (size_t[3]){CHANNELS, SIDE, SIDE}, sizeof r->info.shape);
+	r->info.shape = (struct mu_shape)MU_SAMPLE(CHANNELS, SIDE, SIDE);
 	r->info.label_width = 1;
 	r->info.format = c->n_labels == 1 ? "CIFAR-10" : "CIFAR-100";
 	MU_TRY(check_all(r));

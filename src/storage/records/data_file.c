@@ -72,7 +72,7 @@ static enum mu_status open_images(struct mu_records *r, struct data_file *d, hid
 	d->n = a.dims[0];
 	d->sample = a.n / a.dims[0];
 	r->info.kind = MU_RECORD_RAW;
-	memcpy(r->info.shape, (size_t[3]){a.dims[3], a.dims[1], a.dims[2]}, sizeof r->info.shape);
+	r->info.shape = (struct mu_shape)MU_SAMPLE(a.dims[3], a.dims[1], a.dims[2]);
 out:
 	mu_h5_close_list(list);
 	mu_data_array_close(&a);

@@ -71,15 +71,16 @@ enum mu_status mu_data_file_create(struct mu_data_writer **out, const char *path
 {
 	enum mu_status st = MU_OK;
 	struct mu_data_writer *w = NULL;
-	const size_t *shape = config->shape;
+	char text[MU_SAMPLE_TEXT];
+	const struct mu_picture p = mu_sample_picture(&config->shape);
 
 	MU_TRY(MU_ALLOC(w, 1, "data file"));
 	w->config = *config;
 	if (config->kind == MU_RECORD_RAW &&
-	    (__builtin_mul_overflow(shape[0], shape[1], &w->sample) ||
-	     __builtin_mul_overflow(w->sample, shape[2], &w->sample) || w->sample == 0))
-		MU_FAIL(MU_ERR_ARGUMENT, "%s: raw images of shape %zu, %zu, %zu cannot be", path,
-			shape[0], shape[1], shape[2]);
+	    (config->shape.ndims != 4 || __builtin_mul_overflow(p.c, p.h, &w->sample) ||
+	     __builtin_mul_overflow(w->sample, p.w, &w->sample) || w->sample == 0))
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: raw images of shape %s cannot be", path,
+			mu_sample_text(&config->shape, ", ", text, sizeof text));
 	MU_TRY(copy_names(w));
 	MU_TRY(open_images(w, path));
 	MU_TRY(mu_replace_begin(&w->replace, path));
@@ -245,13 +246,13 @@ out:
 
 static enum mu_status put_images(const struct mu_data_writer *w, hid_t file, haddr_t *at)
 {
-	const size_t *shape = w->config.shape;
+	const struct mu_picture p = mu_sample_picture(&w->config.shape);
 	struct new_array images = {
 		.name = "images",
 		.units = w->sample ? "1 (pixel values from 0 to 255)" : "bytes",
 		.type = H5T_STD_U8LE,
 		.ndims = w->sample ? 4 : 1,
-		.dims = {w->sample ? w->n : w->nbytes, shape[1], shape[2], shape[0]},
+		.dims = {w->sample ? w->n : w->nbytes, p.h, p.w, p.c},
 		.nbytes = w->nbytes,
 		.crc = w->crc,
 		.at = at,

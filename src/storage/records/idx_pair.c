@@ -76,8 +76,7 @@ static enum mu_status open_pair(struct mu_records *r, const char *path)
 		p->values[i] = (float)i;
 	r->info.n = p->images.dims[0];
 	r->info.kind = MU_RECORD_RAW;
-	memcpy(r->info.shape, (size_t[3]){1, p->images.dims[1], p->images.dims[2]},
-	       sizeof r->info.shape);
+	r->info.shape = (struct mu_shape)MU_SAMPLE(1, p->images.dims[1], p->images.dims[2]);
 	r->info.label_width = 1;
 	r->info.format = "IDX";
 	for (size_t i = 0; i < r->info.n; i++)

@@ -209,9 +209,7 @@ void mu_records_hash_files(const struct mu_records *r, uint64_t *listing, uint64
 
 size_t mu_records_bound(const struct mu_records *r, size_t i)
 {
-	const size_t *shape = r->info.shape;
-
-	return r->ops->bound ? r->ops->bound(r, i) : shape[0] * shape[1] * shape[2];
+	return r->ops->bound ? r->ops->bound(r, i) : mu_shape_sample(&r->info.shape);
 }
 
 enum mu_status mu_records_read(const struct mu_records *r, size_t i,

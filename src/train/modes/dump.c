@@ -31,7 +31,7 @@ struct tone {
 /* Images: by mean and std. Other values: the smallest is black, the largest white. */
 static struct tone find_tone(const struct mu_input *in, const struct mu_input_batch *batch)
 {
-	size_t n = batch->count * in->shape[0] * in->shape[1] * in->shape[2];
+	size_t n = batch->count * mu_shape_sample(&in->shape);
 	struct tone tone;
 	float low = batch->data[0], high = low;
 
@@ -58,18 +58,18 @@ static uint8_t to_byte(float value)
 static void draw_sample(const struct sheet *sheet, const struct mu_input *in,
 			const struct mu_input_batch *batch, size_t i, const struct tone *tone)
 {
-	size_t h = in->shape[1], w = in->shape[2], channels = in->shape[0];
-	size_t top = GAP + i / sheet->columns * (h + GAP);
-	size_t left = GAP + i % sheet->columns * (w + GAP);
-	const float *sample = batch->data + i * channels * h * w;
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	size_t top = GAP + i / sheet->columns * (p.h + GAP);
+	size_t left = GAP + i % sheet->columns * (p.w + GAP);
+	const float *sample = batch->data + i * mu_shape_sample(&in->shape);
 
-	for (size_t y = 0; y < h; y++) {
+	for (size_t y = 0; y < p.h; y++) {
 		uint8_t *out = sheet->rows + (top + y) * (1 + 3 * sheet->w) + 1 + 3 * left;
 
-		for (size_t x = 0; x < w; x++) {
+		for (size_t x = 0; x < p.w; x++) {
 			for (size_t c = 0; c < 3; c++) {
-				size_t from = channels >= 3 ? c : 0;
-				float value = sample[(from * h + y) * w + x];
+				size_t from = p.c >= 3 ? c : 0;
+				float value = sample[(from * p.h + y) * p.w + x];
 
 				*out++ = to_byte(value * tone->scale[from] + tone->shift[from]);
 			}
@@ -83,11 +83,11 @@ static enum mu_status draw(struct sheet *sheet, const struct mu_input *in,
 {
 	enum mu_status st = MU_OK;
 	struct tone tone = find_tone(in, batch);
-	size_t h = in->shape[1] + GAP, w = in->shape[2] + GAP, count = batch->count;
+	const struct mu_picture p = mu_sample_picture(&in->shape);
+	size_t h = p.h + GAP, w = p.w + GAP, count = batch->count;
 
 	if (h > MAX_SIDE / 2 || w > MAX_SIDE / 2)
-		MU_FAIL(MU_ERR_USAGE, "--dump-batch: samples of %zu x %zu are too large", h - GAP,
-			w - GAP);
+		MU_FAIL(MU_ERR_USAGE, "--dump-batch: samples of %zu x %zu are too large", p.h, p.w);
 	for (sheet->columns = 1; sheet->columns * sheet->columns * w < count * h;)
 		sheet->columns++;
 	if (sheet->columns > MAX_SIDE / w)

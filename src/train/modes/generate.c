@@ -134,6 +134,7 @@ static enum mu_status open_network(struct writer *w)
 	enum mu_status st = MU_OK;
 	const struct conf *v = w->v;
 	const struct mu_network *network;
+	struct mu_shape shape;
 	char path[CHECKPOINT_PATH];
 	size_t n_keys;
 
@@ -145,8 +146,8 @@ static enum mu_status open_network(struct writer *w)
 			network->name);
 	w->steps = w->words.vocabulary ? v->text.lengths[v->text.n_lengths - 1]
 				       : mu_conf_window(v, network);
-	w->config = mu_train_describe_model(v, (const size_t[]){1, w->width, 1},
-					    count_classes(w, network));
+	shape = mu_sample_sequence(w->width);
+	w->config = mu_train_describe_model(v, &shape, count_classes(w, network));
 	w->config.positions =
 		mu_conf_positions(v, network, w->steps); /* whatever is read at once */
 	if (v->text.lengths_given && network->has_heads && w->config.positions > 0 &&
@@ -157,7 +158,7 @@ static enum mu_status open_network(struct writer *w)
 			network->name, w->steps, w->config.positions);
 	MU_TRY(check_words(w, w->config.classes));
 	if (!network->has_heads || !w->device.ops->remembers)
-		w->config.shape[1] = w->width = w->steps;
+		w->config.shape = mu_sample_sequence(w->width = w->steps);
 	MU_TRY(find_file(v, path, sizeof path));
 	MU_TRY(check_vocabulary(w, path));
 	MU_TRY(mu_engine_device_set(&w->device, v));
@@ -261,7 +262,7 @@ static enum mu_status open_wide(struct writer *w)
 	enum mu_status st = MU_OK;
 	struct mu_net_config config = w->config;
 
-	config.shape[1] = TOGETHER;
+	config.shape = mu_sample_sequence(TOGETHER);
 	MU_TRY(mu_net_new_from(&w->wide_net, w->network, &config));
 	MU_TRY(mu_plan_new(&w->wide, w->wide_net, &w->device, 1, MU_PHASE_INFER, w->plan));
 	MU_TRY(mu_plan_bind(w->wide, w->weights, NULL));

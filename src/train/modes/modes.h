@@ -49,7 +49,7 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 
 /* ---- setup.c ---- */
 
-struct mu_net_config mu_train_describe_model(const struct conf *v, const size_t *shape,
+struct mu_net_config mu_train_describe_model(const struct conf *v, const struct mu_shape *shape,
 					     size_t classes);
 
 /* tune.c, --conv-algo tune: measure, and write --conv-table. After the plans are made; worker 0. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --summary: the layers of a network, where it is cut, and what a rank holds of it. */
-#include <string.h>
-
 #include <muster/base.h>
 #include <muster/comm.h>
 
@@ -48,7 +46,7 @@ out:
 /* Of a sample: as the images or tokens that the options name, or as the options say, or the
  * network's. */
 static enum mu_status find_sample(const struct conf *v, const struct mu_network *network,
-				  size_t shape[3], size_t *classes)
+				  struct mu_shape *shape, size_t *classes)
 {
 	enum mu_status st = MU_OK;
 	struct mu_input in = {.ops = NULL};
@@ -68,7 +66,7 @@ static enum mu_status find_sample(const struct conf *v, const struct mu_network 
 		goto out;
 	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_input_open(&in, &config));
-	memcpy(shape, in.shape, sizeof in.shape);
+	*shape = in.shape;
 	*classes = in.classes;
 	mu_input_close(&in);
 out:
@@ -80,7 +78,8 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 {
 	enum mu_status st = MU_OK;
 	struct mu_net_config model;
-	size_t shape[3], classes, batch; /* of the first device */
+	struct mu_shape shape;
+	size_t classes, batch; /* of the first device */
 	const struct mu_network *network;
 	const struct mu_engine_ops *ops;
 	struct mu_device device = {.ops = NULL};
@@ -98,8 +97,8 @@ enum mu_status mu_train_summary(const struct conf *v, const struct engine_device
 	MU_TRY(mu_engine_device_list_check(devices, v, batch));
 	batch = mu_engine_device_batch(devices, v, batch);
 	MU_TRY(mu_network_find(&network, v->network));
-	MU_TRY(find_sample(v, network, shape, &classes));
-	model = mu_train_describe_model(v, shape, classes);
+	MU_TRY(find_sample(v, network, &shape, &classes));
+	model = mu_train_describe_model(v, &shape, classes);
 	MU_TRY(mu_device_open(&device, devices->kind->name, 1));
 	MU_TRY(mu_engine_device_set(&device, v));
 	MU_TRY(mu_net_new_from(&net, network, &model));

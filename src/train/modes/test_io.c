@@ -9,7 +9,7 @@
 enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	size_t n = in->config.batch, sample = in->shape[0] * in->shape[1] * in->shape[2];
+	size_t n = in->config.batch, sample = mu_shape_sample(&in->shape);
 
 	MU_TRY(MU_ALLOC(batch->data, n * sample, "samples"));
 	MU_TRY(MU_ALLOC(batch->labels, n * in->config.label_width, "labels"));

@@ -77,7 +77,7 @@ static enum mu_status unpack(struct cuda_device *d, const struct mu_tensor *out,
 		.to_type = mu_cuda_type(out),
 		.to_last = out->layout != NULL,
 		.channels = out->shape.dims[1],
-		.area = mu_ref_area(&out->shape),
+		.area = mu_shape_positions(&out->shape),
 		.n = mu_shape_n(&out->shape) / (out->layout ? out->shape.dims[1] : 1),
 	};
 
