@@ -45,12 +45,11 @@ struct mu_reader {
 	bool colour_images; /* uses shape, mean, std and augmentation of the config */
 	bool knows_classes; /* config.classes may be 0 */
 	bool threads;       /* reading is slow enough for threads */
-	bool bytes;         /* samples can be bytes, before mean and std */
 	/* Number of data sets of this kind in a folder; lists one file of each, as "a, b". */
 	size_t (*find)(const char *dir, char *found, size_t nbytes);
 	/* Training samples in a folder, without reading them; NULL: unknown. */
 	enum mu_status (*count)(const char *dir, size_t *n);
-	/* Sets in->n, in->shape, in->classes. */
+	/* Sets in->n and in->classes, and declares the fields of a sample, an input first. */
 	enum mu_status (*open)(struct mu_input *in);
 	void (*close)(struct mu_input *in);
 	/* Are the files unchanged since they were opened? NULL: the data is in memory. */
@@ -121,7 +120,7 @@ struct mu_input_config {
 	bool any_size;         /* there may be fewer records than a batch: no step then */
 	bool skip_bad_records; /* omit them from batches, and report them in the log */
 	bool unlabelled;       /* records: images without labels are no error */
-	bool numbers;          /* synthetic: samples are integers below classes */
+	enum mu_number number; /* synthetic: INT32: samples are integers below classes */
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
 	const struct mu_vocabulary *vocabulary;
@@ -140,15 +139,16 @@ struct mu_input {
 	const struct mu_reader *ops;
 	void *impl;
 	size_t n; /* records */
-	struct mu_shape shape;  /* of a sample; with groups: of the longest */
+	struct mu_field fields[MU_MAX_FIELDS]; /* n_fields of them; with groups: of the longest */
+	size_t n_fields;
 	struct mu_shape stored; /* of the images in the files, (c, h, w); without dimensions: they
 				   have several */
 	size_t classes;
 	const struct mu_input_group *groups; /* n_groups of them, by ascending length; NULL: all
 						records have one shape */
 	size_t n_groups;
-	bool bytes;             /* samples can be bytes, */
-	float mean[3], std[3];  /* with values (byte - mean) / std, per channel */
+	float mean[3],
+		std[3]; /* of an input of bytes: values are (byte - mean) / std, per channel */
 	const struct mu_vocabulary *vocabulary; /* text */
 	const struct mu_tokenizer *tokenizer;	/* tokens of training; NULL: not there */
 	bool unlabelled; /* labels are 0 and mean nothing */
@@ -174,7 +174,7 @@ struct mu_input {
  */
 struct mu_input_batch {
 	float *data;   /* (count, c, h, w); with groups (count, 1, length, 1) */
-	float *labels; /* (count, label_width); (count, length) */
+	float *labels; /* (count, sizes of the target); (count, length) */
 	uint32_t *ids; /* (count): record numbers */
 	size_t count;
 	/* With config.bytes: space for samples as bytes; NULL: the caller needs floats. are_bytes:
@@ -212,6 +212,13 @@ size_t mu_input_count(const struct mu_input *in, size_t step);
 size_t mu_input_group(const struct mu_input *in, size_t step);
 /* Largest number of samples of this worker in a short step of the group; 0: all steps are full. */
 size_t mu_input_rest(const struct mu_input *in, size_t group);
+/* The first field with this role; without dimensions: there is none. */
+const struct mu_field *mu_input_field(const struct mu_input *in, enum mu_field_role role);
+/* Shape of the input; labels of a sample, the longest. */
+const struct mu_shape *mu_input_shape(const struct mu_input *in);
+size_t mu_input_width(const struct mu_input *in);
+/* Can batches have the input in bytes? */
+bool mu_input_has_bytes(const struct mu_input *in);
 /* Elements of a sample of a group; labels of a sample. */
 size_t mu_input_sample(const struct mu_input *in, size_t group);
 size_t mu_input_labels(const struct mu_input *in, size_t group);

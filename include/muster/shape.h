@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shape: the sizes of a tensor, (n, c, space...): samples, channels, and up to three axes of space,
- * such as (height, width). Arrays of parameters have axes of their own.
+ * such as (height, width). Arrays of parameters have axes of their own. And the fields of a sample.
  *
  * A sample is a shape whose n is 0: a picture (c, h, w), a sequence (1, steps, 1). No dimensions at
  * all: not known, or not given.
@@ -49,6 +49,23 @@ const char *mu_sample_text(const struct mu_shape *sample, const char *separator,
 /* Parse "3,224,224": from one to MU_MAX_DIMS - 1 numbers from 1 to 99999. False: anything else. */
 bool mu_sample_parse(struct mu_shape *sample, const char *text);
 struct mu_shape mu_sample_sequence(size_t steps); /* (1, steps, 1) */
+
+/* ---- fields: what a sample consists of ---- */
+
+enum mu_field_role { MU_FIELD_INPUT, MU_FIELD_TARGET, MU_FIELD_MASK, MU_FIELD_ID };
+/* What the values are. Batches hold float32, which holds integers below 2^24; bytes may stay bytes
+ * until a device converts them. */
+enum mu_number { MU_NUMBER_FLOAT32, MU_NUMBER_INT32, MU_NUMBER_BYTE };
+
+struct mu_field {
+	const char *name; /* "data", "label" */
+	enum mu_field_role role;
+	enum mu_number number;
+	struct mu_shape shape; /* of one sample */
+};
+enum { MU_MAX_FIELDS = 4 };
+
+/* ---- pictures ---- */
 
 /* A sample as a picture: axes that it lacks are 1. Without dimensions: all 0. */
 struct mu_picture {

@@ -99,7 +99,7 @@ static struct mu_input_config base_config(void)
 static size_t wrong_values(const struct mu_input *in, size_t i, const float *data)
 {
 	const struct mu_input_config *config = &in->config;
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	size_t h = p.h, w = p.w, bad = 0;
 	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
 
@@ -129,7 +129,7 @@ static size_t read_epoch(const struct mu_input_config *config, size_t first, int
 	if (!CHECK(mu_input_open(&in, config) == MU_OK))
 		return 0;
 	for (size_t t = 0; t < in.steps; t++) {
-		size_t sample = mu_shape_sample(&in.shape);
+		size_t sample = mu_shape_sample(mu_input_shape(&in));
 		size_t count = mu_input_count(&in, t);
 
 		data[count * sample] = -7; /* nothing is written beyond the last sample */
@@ -174,7 +174,7 @@ static void test_records(void)
 	if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 		return;
 	CHECK(in.n == RECORDS && in.classes == 10);
-	CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(3, SIDE, SIDE)));
+	CHECK(mu_shape_equal(mu_input_shape(&in), &(struct mu_shape)MU_SAMPLE(3, SIDE, SIDE)));
 	in.ops->describe(&in, text, sizeof text);
 	CHECK_HAS(text, "CIFAR-10 files in ");
 	CHECK_HAS(text, "mean 123.68,116.779,103.939, std 1,1,1");

@@ -97,7 +97,13 @@ static size_t read_epoch(const struct mu_input_config *config, uint32_t epoch, i
 
 	if (!CHECK(mu_input_open(&in, config) == MU_OK))
 		return 0;
-	CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(1, H, W)) &&
+	CHECK(in.n_fields == 2 && in.fields[0].role == MU_FIELD_INPUT);
+	CHECK(strcmp(mu_input_field(&in, MU_FIELD_INPUT)->name, "data") == 0);
+	CHECK(in.fields[0].number == MU_NUMBER_FLOAT32); /* bytes were not asked for */
+	CHECK(strcmp(mu_input_field(&in, MU_FIELD_TARGET)->name, "label") == 0);
+	CHECK(mu_input_width(&in) == 1);
+	CHECK(mu_input_field(&in, MU_FIELD_MASK)->shape.ndims == 0);
+	CHECK(mu_shape_equal(mu_input_shape(&in), &(struct mu_shape)MU_SAMPLE(1, H, W)) &&
 	      in.classes == CLASSES);
 	CHECK(in.steps == (in.n + all - 1) / all);
 	CHECK(mu_input_epoch(&in, epoch) == MU_OK);
@@ -389,7 +395,7 @@ static void test_synthetic_bytes(void)
 			struct mu_input in;
 
 			config.shape.dims[1] = channels;
-			config.numbers = numbers;
+			config.number = numbers ? MU_NUMBER_INT32 : MU_NUMBER_FLOAT32;
 			if (CHECK(wanted && mu_input_open(&in, &config) == MU_OK)) {
 				read_step(&in, 0, wanted, labels, ids);
 				mu_input_close(&in);
@@ -397,7 +403,8 @@ static void test_synthetic_bytes(void)
 			config.bytes = true;
 			if (CHECK(wanted && mu_input_open(&in, &config) == MU_OK)) {
 				CHECK(mu_input_read(&in, 0, &batch) == MU_OK);
-				CHECK(in.bytes == images && batch.are_bytes == images);
+				CHECK(mu_input_has_bytes(&in) == images &&
+				      batch.are_bytes == images);
 				for (size_t i = 0; i < n && images; i++)
 					data[i] = ((float)bytes[i] - in.mean[0]) / in.std[0];
 				CHECK(memcmp(data, wanted, n * sizeof *data) == 0);

@@ -200,7 +200,7 @@ static void test_sentences(void)
 		return;
 	/* Number 1 is <eos>; a b c d e are 2 to 6, one to eight 7 to 14, <unk> is 15. */
 	CHECK(in.classes == 16 && in.n == 4 && in.n_groups == 3);
-	CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(1, LONGEST, 1)));
+	CHECK(mu_shape_equal(mu_input_shape(&in), &(struct mu_shape)MU_SAMPLE(1, LONGEST, 1)));
 	CHECK(in.groups[0].n == 2 && in.groups[1].n == 1 && in.groups[2].n == 1);
 	check_sample(&in, 0, 2, (float[]){1, 4}, (float[]){4, 1});             /* c */
 	check_sample(&in, 1, 2, (float[]){1, 3}, (float[]){3, 1});             /* b */

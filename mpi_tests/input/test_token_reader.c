@@ -81,7 +81,10 @@ static void test_windows(void)
 			if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 				return;
 			CHECK(in.n == WINDOWS && in.classes == 60);
-			CHECK(mu_shape_equal(&in.shape, &(struct mu_shape)MU_SAMPLE(1, T, 1)));
+			CHECK(mu_input_field(&in, MU_FIELD_INPUT)->number == MU_NUMBER_INT32);
+			CHECK(mu_input_width(&in) == T);
+			CHECK(mu_shape_equal(mu_input_shape(&in),
+					     &(struct mu_shape)MU_SAMPLE(1, T, 1)));
 			in.ops->describe(&in, text, sizeof text);
 			CHECK_HAS(text, "36 tokens of ");
 			CHECK_HAS(text, "train_0.bin and 2 more, windows of 4");

@@ -24,11 +24,11 @@ static uint64_t hash_labels(const struct mu_engine *e, uint64_t h, float *data, 
 	for (size_t i = 0; i < n; i++) {
 		struct mu_trace *before = mu_trace_detach();
 
-		memset(labels, 0, in->config.label_width * sizeof *labels);
+		memset(labels, 0, mu_input_width(in) * sizeof *labels);
 		if (in->ops->read(in, in->thread, in->n / n * i, data, labels) != MU_OK)
 			mu_trace_clear();
 		mu_trace_attach(before);
-		h = mu_hash(h, labels, in->config.label_width * sizeof *labels);
+		h = mu_hash(h, labels, mu_input_width(in) * sizeof *labels);
 	}
 	return h;
 }
@@ -45,8 +45,8 @@ static enum mu_status hash_data(const struct mu_engine *e, uint64_t *h)
 	*h = mu_hash(*h, sizes, sizeof sizes);
 	if (e->conf->benchmark)
 		goto out;
-	MU_TRY(MU_ALLOC(data, mu_shape_sample(&in->shape), "a sample"));
-	MU_TRY(MU_ALLOC(labels, in->config.label_width, "labels of a sample"));
+	MU_TRY(MU_ALLOC(data, mu_shape_sample(mu_input_shape(in)), "a sample"));
+	MU_TRY(MU_ALLOC(labels, mu_input_width(in), "labels of a sample"));
 	*h = hash_labels(e, *h, data, labels);
 out:
 	mu_free(data);
@@ -210,7 +210,7 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 		add(r, "vocabulary", CONF_IDENTITY, "%s", text);
 	}
 	add(r, "image-shape", tokens ? CONF_TOLD : by_row, "%s",
-	    mu_sample_text(&in->shape, ",", text, sizeof text));
+	    mu_sample_text(mu_input_shape(in), ",", text, sizeof text));
 	add(r, "num-classes", by_row, "%zu", in->classes);
 	add(r, "text", by_row, "%s",
 	    !in->vocabulary                            ? "none"

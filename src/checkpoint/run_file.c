@@ -79,6 +79,7 @@ static void put_versions(struct mu_json *j, const struct mu_engine *e)
 static void put_settled(struct mu_json *j, const struct mu_engine *e)
 {
 	const struct conf *v = e->conf;
+	const struct mu_shape *shape = mu_input_shape(e->train);
 	struct mu_net_counts counts;
 	const char *note = mu_net_notes(e->net);
 
@@ -90,8 +91,8 @@ static void put_settled(struct mu_json *j, const struct mu_engine *e)
 	mu_json_number(j, "parameters", (double)counts.params);
 	mu_json_number(j, "classes", (double)e->train->classes);
 	mu_json_open(j, "shape", '[');
-	for (int i = 1; i < e->train->shape.ndims; i++)
-		mu_json_number(j, NULL, (double)e->train->shape.dims[i]);
+	for (int i = 1; i < shape->ndims; i++)
+		mu_json_number(j, NULL, (double)shape->dims[i]);
 	mu_json_close(j, ']');
 	mu_json_number(j, "batch_size", (double)e->train->config.batch);
 	mu_json_number(j, "steps", (double)e->steps);

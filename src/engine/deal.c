@@ -117,7 +117,7 @@ void mu_engine_room(const struct mu_engine *e, size_t group, size_t count,
 	struct mu_plan *plan = find_part(e, &s->of[0], MU_PHASE_TRAIN, group, count).plan;
 
 	samples->data = s->list.n > 1 ? s->samples : mu_plan_input(plan);
-	if (e->train->bytes)
+	if (mu_input_has_bytes(e->train))
 		samples->bytes = s->list.n > 1 ? s->bytes : mu_plan_input_bytes(plan);
 }
 

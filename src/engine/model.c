@@ -180,7 +180,7 @@ size_t mu_engine_positions(const struct mu_engine *e)
 
 	return mu_conf_positions(e->conf, e->network,
 				 in->groups ? in->groups[in->n_groups - 1].length
-					    : mu_shape_space(&in->shape, 0));
+					    : mu_shape_space(mu_input_shape(in), 0));
 }
 
 /* One network for each length of sequences; all have the same parameters. */
@@ -238,20 +238,21 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 	const struct mu_input_config *data = &e->train->config;
 	const size_t batch = data->batch;
 
-	if (mu_net_labels(e->net) != data->label_width)
+	if (mu_net_labels(e->net) != mu_input_width(e->train))
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s needs %zu labels a sample, one for each position of its last "
 			"layer; %s has %zu",
 			e->conf->network_name, mu_net_labels(e->net),
 			e->conf->data_dir ? e->conf->data_dir : e->conf->data_train,
-			data->label_width);
+			mu_input_width(e->train));
 	MU_TRY(e->ops->plan(e));
 	MU_TRY(check_memory(e, data, e->ops->arena(e), e->plan));
 	MU_TRY(e->ops->allocate(e));
 	if (e->devices.list.n > 1 || e->devices.list.split)
-		MU_TRY(MU_ALLOC(e->devices.samples, batch * mu_shape_sample(&e->train->shape),
+		MU_TRY(MU_ALLOC(e->devices.samples,
+				batch * mu_shape_sample(mu_input_shape(e->train)),
 				"samples of a batch"));
-	if (e->train->bytes && e->devices.list.n > 1)
+	if (mu_input_has_bytes(e->train) && e->devices.list.n > 1)
 		MU_TRY(MU_ALLOC(e->devices.bytes, batch * mu_input_sample(e->train, 0),
 				"samples of a batch"));
 out:

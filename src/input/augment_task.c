@@ -9,7 +9,7 @@ struct mu_augment_task mu_input_task(const struct mu_input *in, struct mu_input_
 {
 	return (struct mu_augment_task){
 		.augment = &in->config.augment,
-		.shape = &in->shape,
+		.shape = mu_input_shape(in),
 		.mean = in->config.mean,
 		.std = in->config.std,
 		.key = {.seed = in->config.seed,
@@ -33,7 +33,7 @@ enum mu_status mu_input_check_images(const struct mu_input *in)
 				"and std above 0",
 				in->ops->name, (double)in->config.mean[i],
 				(double)in->config.std[i], i);
-	MU_TRY(mu_augment_check(&in->config.augment, &in->shape));
+	MU_TRY(mu_augment_check(&in->config.augment, mu_input_shape(in)));
 out:
 	return st;
 }

@@ -99,12 +99,12 @@ size_t mu_input_group_steps(const struct mu_input *in, size_t group)
 
 size_t mu_input_sample(const struct mu_input *in, size_t group)
 {
-	return in->groups ? in->groups[group].length : mu_shape_sample(&in->shape);
+	return in->groups ? in->groups[group].length : mu_shape_sample(mu_input_shape(in));
 }
 
 size_t mu_input_labels(const struct mu_input *in, size_t group)
 {
-	return in->groups ? in->groups[group].length : in->config.label_width;
+	return in->groups ? in->groups[group].length : mu_input_width(in);
 }
 
 /* Convert *step of the epoch to a step of its group. */
@@ -169,11 +169,12 @@ size_t mu_input_count(const struct mu_input *in, size_t step)
 
 size_t mu_input_prefetch_bytes(const struct mu_input *in)
 {
-	const size_t sample = mu_shape_sample(&in->shape);
-	const size_t numbers = (sample + in->config.label_width) * sizeof(float);
+	const size_t sample = mu_shape_sample(mu_input_shape(in));
+	const size_t numbers = (sample + mu_input_width(in)) * sizeof(float);
 
 	return in->pipeline ? in->config.prefetch * in->config.batch *
-				      (numbers + sizeof(uint32_t) + (in->bytes ? sample : 0))
+				      (numbers + sizeof(uint32_t) +
+				       (mu_input_has_bytes(in) ? sample : 0))
 			    : 0;
 }
 
@@ -190,7 +191,8 @@ enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *
 		batch->ids[i] = in->order ? in->order[place] : (uint32_t)place;
 		if (in->records)
 			batch->ids[i] = in->records[batch->ids[i]];
-		thread->bytes = in->bytes && batch->bytes ? batch->bytes + i * sample : NULL;
+		thread->bytes =
+			mu_input_has_bytes(in) && batch->bytes ? batch->bytes + i * sample : NULL;
 		thread->are_bytes = false;
 		st = in->ops->read(in, thread, batch->ids[i], batch->data + i * sample,
 				   batch->labels + i * width);
@@ -210,7 +212,7 @@ out:
 static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch, uint8_t *marks,
 			size_t to, size_t from)
 {
-	size_t sample = mu_shape_sample(&in->shape), width = in->config.label_width;
+	size_t sample = mu_shape_sample(mu_input_shape(in)), width = mu_input_width(in);
 
 	if (to == from)
 		return;
@@ -225,15 +227,10 @@ static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch,
 	marks[to] = marks[from];
 }
 
-bool mu_input_are_images(const struct mu_input *in)
-{
-	return !in->config.numbers &&
-	       mu_shape_channels(&in->shape) <= sizeof in->mean / sizeof *in->mean;
-}
-
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n)
 {
-	const size_t plane = mu_shape_positions(&in->shape), c = mu_shape_channels(&in->shape);
+	const size_t plane = mu_shape_positions(mu_input_shape(in)),
+		     c = mu_shape_channels(mu_input_shape(in));
 
 	for (size_t i = 0; i < n * c; i++, out += plane, bytes += plane) {
 		const float mean = in->mean[i % c], std = in->std[i % c];
@@ -247,7 +244,7 @@ void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *b
 static void make_alike(const struct mu_input *in, struct mu_input_batch *batch,
 		       const uint8_t *marks, size_t n)
 {
-	size_t sample = mu_shape_sample(&in->shape), bytes = 0;
+	size_t sample = mu_shape_sample(mu_input_shape(in)), bytes = 0;
 
 	for (size_t i = 0; i < n; i++)
 		bytes += (marks[i] & MU_INPUT_BYTES) > 0;
@@ -269,8 +266,9 @@ void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch,
 	for (size_t i = good; i < all && good > 0; i++)
 		copy_sample(in, batch, marks, i, i - good);
 	if (good == 0) {
-		memset(batch->data, 0, all * mu_shape_sample(&in->shape) * sizeof *batch->data);
-		memset(batch->labels, 0, all * in->config.label_width * sizeof *batch->labels);
+		memset(batch->data, 0,
+		       all * mu_shape_sample(mu_input_shape(in)) * sizeof *batch->data);
+		memset(batch->labels, 0, all * mu_input_width(in) * sizeof *batch->labels);
 	}
 	make_alike(in, batch, marks, good > 0 ? all : 0);
 	batch->count = good;

@@ -271,17 +271,19 @@ static const struct mu_shape stored = MU_SAMPLE(CHANNELS, SIDE, SIDE);
 static enum mu_status set_shape(struct mu_input *in, struct cifar *c)
 {
 	enum mu_status st = MU_OK;
-	struct mu_picture p;
+	const struct mu_shape shape = in->config.shape.ndims > 0 ? in->config.shape : stored;
+	const struct mu_picture p = mu_sample_picture(&shape);
 	char text[MU_SAMPLE_TEXT];
 
 	in->stored = stored;
-	in->shape = in->config.shape.ndims > 0 ? in->config.shape : stored;
-	p = mu_sample_picture(&in->shape);
-	if (in->shape.ndims != 4 || p.c != CHANNELS || p.h - 1 >= SIDE || p.w - 1 >= SIDE)
+	if (shape.ndims != 4 || p.c != CHANNELS || p.h - 1 >= SIDE || p.w - 1 >= SIDE)
 		MU_FAIL(MU_ERR_USAGE,
 			"image shape %s with %s files: their images are 3,32,32; a shape must be "
 			"3,H,W with H and W from 1 to 32",
-			mu_sample_text(&in->shape, ",", text, sizeof text), c->kind->name);
+			mu_sample_text(&shape, ",", text, sizeof text), c->kind->name);
+	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_BYTE, shape});
+	mu_input_declare(
+		in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32, MU_SAMPLE(1)});
 	MU_TRY(mu_input_check_images(in));
 out:
 	return st;
@@ -346,7 +348,7 @@ static void scale(float *restrict out, const uint8_t *restrict pixels, size_t n,
 /* One channel of a window, from its upper left pixel. */
 static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel, float *out)
 {
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	float mean = in->config.mean[channel], std = in->config.std[channel];
 
 	if (p.w == SIDE) {
@@ -359,7 +361,7 @@ static void cut(const struct mu_input *in, const uint8_t *corner, size_t channel
 
 static void cut_middle(const struct mu_input *in, const uint8_t *image, float *data)
 {
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	size_t top = (SIDE - p.h) / 2, left = (SIDE - p.w) / 2;
 
 	for (size_t i = 0; i < CHANNELS; i++)
@@ -368,7 +370,7 @@ static void cut_middle(const struct mu_input *in, const uint8_t *image, float *d
 
 static void cut_bytes(const struct mu_input *in, const uint8_t *image, uint8_t *out)
 {
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	const uint8_t *corner = image + (SIDE - p.h) / 2 * SIDE + (SIDE - p.w) / 2;
 
 	for (size_t i = 0; i < CHANNELS; i++)
@@ -408,7 +410,8 @@ static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
 	snprintf(text, nbytes,
 		 "%s files in %s%s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
 		 c->kind->name, c->dir,
-		 mu_shape_positions(&in->shape) < PLANE && mu_augment_is_none(&in->config.augment)
+		 mu_shape_positions(mu_input_shape(in)) < PLANE &&
+				 mu_augment_is_none(&in->config.augment)
 			 ? ", the middle of every image"
 			 : "",
 		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
@@ -431,7 +434,6 @@ const struct mu_reader mu_reader_cifar = {
 	.files = "data_batch_1.bin, ... and test_batch.bin, also in cifar-10-batches-bin, or "
 		 "train.bin and test.bin, also in cifar-100-binary",
 	.colour_images = true,
-	.bytes = true,
 	.knows_classes = true,
 	.find = find_cifar,
 	.count = count_cifar,

@@ -117,7 +117,11 @@ static enum mu_status open_idx(struct mu_input *in)
 	in->n = pair->images.dims[0];
 	in->mean[0] = 0;
 	in->std[0] = 255;
-	in->shape = (struct mu_shape)MU_SAMPLE(1, pair->images.dims[1], pair->images.dims[2]);
+	mu_input_declare(
+		in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_BYTE,
+				       MU_SAMPLE(1, pair->images.dims[1], pair->images.dims[2])});
+	mu_input_declare(
+		in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32, MU_SAMPLE(1)});
 out:
 	return st;
 }
@@ -151,7 +155,7 @@ static enum mu_status read_idx(const struct mu_input *in, struct mu_input_thread
 			       size_t record, float *data, float *labels)
 {
 	const struct idx_pair *pair = in->impl;
-	size_t n = mu_shape_sample(&in->shape);
+	size_t n = mu_shape_sample(mu_input_shape(in));
 
 	if (thread && thread->bytes) {
 		memcpy(thread->bytes, pair->images.data + record * n, n);
@@ -172,7 +176,7 @@ static enum mu_status hash_idx(const struct mu_input *in, struct mu_input_thread
 			       size_t record, uint64_t *h)
 {
 	const struct idx_pair *pair = in->impl;
-	const size_t n = mu_shape_sample(&in->shape);
+	const size_t n = mu_shape_sample(mu_input_shape(in));
 
 	(void)thread;
 	*h = mu_hash_block(*h, pair->images.data + record * n, n);
@@ -184,7 +188,6 @@ const struct mu_reader mu_reader_idx = {
 	.name = "idx",
 	.help = "images and labels in IDX files (the MNIST format), plain or gzip",
 	.files = "train-images-idx3-ubyte and MNIST's three others, plain or .gz",
-	.bytes = true,
 	.knows_classes = true,
 	.find = find_idx,
 	.count = count_idx,

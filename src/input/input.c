@@ -180,9 +180,10 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	memcpy(in->mean, config->mean, sizeof in->mean);
 	memcpy(in->std, config->std, sizeof in->std);
 	MU_TRY(in->ops->open(in));
-	in->bytes =
-		config->bytes && in->ops->bytes && mu_input_are_images(in) &&
-		(!in->ops->colour_images || mu_augment_keeps_bytes(&config->augment, &in->shape));
+	if (mu_input_has_bytes(in) &&
+	    (!config->bytes || (in->ops->colour_images &&
+				!mu_augment_keeps_bytes(&config->augment, mu_input_shape(in)))))
+		in->fields[0].number = MU_NUMBER_FLOAT32;
 	if (config->held_out > 0)
 		MU_TRY(mu_input_hold_out(in));
 	if (config->num_examples && config->num_examples < in->n)

@@ -123,9 +123,10 @@ static enum mu_status check_memory(const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
-	double sample = (double)mu_shape_sample(&in->shape);
-	double batch = (double)c->batch * ((sample + (double)c->label_width + 2) * sizeof(float) +
-					   (in->bytes ? sample : 0));
+	double sample = (double)mu_shape_sample(mu_input_shape(in));
+	double batch =
+		(double)c->batch * ((sample + (double)mu_input_width(in) + 2) * sizeof(float) +
+				    (mu_input_has_bytes(in) ? sample : 0));
 	double have = mu_memory_bytes();
 
 	if (have > 0 && (double)c->prefetch * batch > have)
@@ -140,8 +141,8 @@ static enum mu_status make_slots(struct mu_pipeline *p)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input *in = p->in;
-	size_t n = p->n_slots * in->config.batch, width = in->config.label_width;
-	size_t sample = mu_shape_sample(&in->shape), batch = in->config.batch;
+	size_t n = p->n_slots * in->config.batch, width = mu_input_width(in);
+	size_t sample = mu_shape_sample(mu_input_shape(in)), batch = in->config.batch;
 
 	MU_TRY(check_memory(in));
 	MU_TRY(MU_ALLOC(p->slots, p->n_slots, "prefetched batches"));
@@ -149,7 +150,7 @@ static enum mu_status make_slots(struct mu_pipeline *p)
 	MU_TRY(MU_ALLOC(p->labels, n * width, "prefetched labels"));
 	MU_TRY(MU_ALLOC(p->ids, n, "prefetched numbers of records"));
 	MU_TRY(MU_ALLOC(p->marks, n, "prefetched marks"));
-	if (in->bytes)
+	if (mu_input_has_bytes(in))
 		MU_TRY(MU_ALLOC(p->bytes, n * sample, "prefetched samples as bytes"));
 	for (size_t i = 0; i < p->n_slots; i++)
 		p->slots[i] = (struct slot){
@@ -316,7 +317,7 @@ bool mu_pipeline_wait(struct mu_pipeline *p, size_t step, double seconds)
 static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
 		       const struct mu_input_batch *batch, size_t n)
 {
-	size_t sample = mu_shape_sample(&in->shape);
+	size_t sample = mu_shape_sample(mu_input_shape(in));
 
 	out->are_bytes = batch->are_bytes && out->bytes;
 	if (out->are_bytes)
@@ -325,7 +326,7 @@ static void copy_batch(const struct mu_input *in, struct mu_input_batch *out,
 		mu_input_from_bytes(in, out->data, batch->bytes, n);
 	else
 		memcpy(out->data, batch->data, n * sample * sizeof *out->data);
-	memcpy(out->labels, batch->labels, n * in->config.label_width * sizeof *out->labels);
+	memcpy(out->labels, batch->labels, n * mu_input_width(in) * sizeof *out->labels);
 	memcpy(out->ids, batch->ids, n * sizeof *out->ids);
 	out->count = batch->count;
 }

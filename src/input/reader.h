@@ -27,6 +27,9 @@ enum { MU_INPUT_BAD = 1, MU_INPUT_BYTES = 2 };
 
 void mu_input_thread_release(struct mu_input_thread *thread);
 
+/* For readers, when they open: the next field of a sample. */
+void mu_input_declare(struct mu_input *in, const struct mu_field *field);
+
 /* For readers of images: how to augment record i. */
 struct mu_augment_task mu_input_task(const struct mu_input *in, struct mu_input_thread *thread,
 				     size_t record);
@@ -51,8 +54,6 @@ enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *
  */
 void mu_input_leave_out(const struct mu_input *in, struct mu_input_batch *batch, uint8_t *marks,
 			size_t *n_bad);
-/* Are samples grey or colour images, which have a mean and a std per channel? */
-bool mu_input_are_images(const struct mu_input *in);
 /* Convert n samples of bytes to floats. */
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n);
 /* Keep the config's part of the records: those that are held out, or the others. MU_ERR_USAGE: one

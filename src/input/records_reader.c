@@ -23,7 +23,7 @@ static void report_enlarged(const struct mu_input *in, const struct mu_image_wor
 	struct records *r = in->impl;
 	const struct mu_augment *a = &in->config.augment;
 	const size_t h = image->h + 2 * a->pad, w = image->w + 2 * a->pad;
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 
 	if ((h >= p.h && w >= p.w) || in->config.worker != 0 || a->resize > 0 ||
 	    a->random_resized_crop || a->max_crop > 0 || atomic_flag_test_and_set(&r->enlarges))
@@ -74,7 +74,7 @@ static void report_changes(const struct mu_input *in, const struct mu_image_work
 		const struct change *c = &changes[k];
 
 		if (!(traits & c->traits) != c->lacks ||
-		    (c->channels > 0 && c->channels != mu_shape_channels(&in->shape)) ||
+		    (c->channels > 0 && c->channels != mu_shape_channels(mu_input_shape(in))) ||
 		    (c->where && !c->where(&in->config.augment)) ||
 		    atomic_load_explicit(&r->changes, memory_order_relaxed) >> k & 1 ||
 		    atomic_fetch_or(&r->changes, 1u << k) >> k & 1)
@@ -104,6 +104,7 @@ static enum mu_status open_records(struct mu_input *in)
 					   .label_width = c->label_width,
 					   .indexes = c->indexes,
 					   .unlabelled = c->unlabelled};
+	struct mu_field data = {"data", MU_FIELD_INPUT, MU_NUMBER_BYTE, {0}};
 	struct records *r;
 
 	if (!c->paths || !*c->paths)
@@ -124,9 +125,12 @@ static enum mu_status open_records(struct mu_input *in)
 			"%s: does not say how many classes there are: number of classes is needed",
 			c->paths);
 	in->stored = r->info.shape;
-	in->shape = c->shape.ndims > 0              ? c->shape
-		    : r->info.kind == MU_RECORD_RAW ? in->stored
-						    : c->net_shape;
+	data.shape = c->shape.ndims > 0              ? c->shape
+		     : r->info.kind == MU_RECORD_RAW ? in->stored
+						     : c->net_shape;
+	mu_input_declare(in, &data);
+	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
+						MU_SAMPLE(c->label_width)});
 	MU_TRY(mu_input_check_images(in));
 	report_left_out(in);
 out:
@@ -177,7 +181,7 @@ static enum mu_status read_record(const struct mu_input *in, struct mu_input_thr
 
 	if (!r->cache || !mu_cache_read(r->cache, i, &record))
 		MU_TRY(mu_records_read(r->records, i, &thread->record, &record));
-	memcpy(labels, record.labels, in->config.label_width * sizeof *labels);
+	memcpy(labels, record.labels, mu_input_width(in) * sizeof *labels);
 	st = make_sample(in, thread, i, &record, data);
 	if (st == MU_OK) {
 		report_enlarged(in, &thread->image);
@@ -210,7 +214,7 @@ static void describe_records(const struct mu_input *in, char *text, size_t nbyte
 	const struct records *r = in->impl;
 	const float *mean = in->config.mean, *std = in->config.std;
 
-	if (mu_shape_channels(&in->shape) == 1)
+	if (mu_shape_channels(mu_input_shape(in)) == 1)
 		snprintf(text, nbytes,
 			 "%s images of %s; a value is (pixel - mean) / std, of one channel: mean "
 			 "%g, std %g, the first of three each",
@@ -257,7 +261,6 @@ const struct mu_reader mu_reader_records = {
 	.name = "records",
 	.help = "images in RecordIO or HDF5 files or in folders",
 	.colour_images = true,
-	.bytes = true,
 	.knows_classes = true,
 	.threads = true,
 	.open = open_records,

@@ -26,9 +26,9 @@ static enum mu_status draw_images(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	struct synthetic *s = in->impl;
-	const size_t batch = in->config.batch, sample = mu_shape_sample(&in->shape);
+	const size_t batch = in->config.batch, sample = mu_shape_sample(mu_input_shape(in));
 
-	for (size_t c = 0; c < mu_shape_channels(&in->shape); c++)
+	for (size_t c = 0; c < mu_shape_channels(mu_input_shape(in)); c++)
 		in->mean[c] = in->std[c] = 127.5f;
 	MU_TRY(MU_ALLOC(s->bytes, batch * sample, "synthetic samples"));
 	for (size_t i = 0; i < batch; i++) {
@@ -52,7 +52,7 @@ static enum mu_status draw_others(struct mu_input *in)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
 	struct synthetic *s = in->impl;
-	const size_t sample = mu_shape_sample(&in->shape);
+	const size_t sample = mu_shape_sample(mu_input_shape(in));
 
 	MU_TRY(MU_ALLOC(s->data, c->batch * sample, "synthetic samples"));
 	for (size_t i = 0; i < c->batch; i++) {
@@ -60,9 +60,10 @@ static enum mu_status draw_others(struct mu_input *in)
 
 		for (size_t j = 0; j < sample; j++)
 			s->data[i * sample + j] =
-				c->numbers ? (float)mu_random_below(&key, c->label_width + j,
-								    c->classes)
-					   : 2 * mu_random_uniform(&key, j) - 1;
+				c->number == MU_NUMBER_INT32
+					? (float)mu_random_below(&key, c->label_width + j,
+								 c->classes)
+					: 2 * mu_random_uniform(&key, j) - 1;
 	}
 out:
 	return st;
@@ -72,17 +73,22 @@ static enum mu_status open_synthetic(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
+	/* Grey and colour images have a mean and a std for each channel. */
+	const bool images = c->number == MU_NUMBER_FLOAT32 && mu_shape_channels(&c->shape) <= 3;
+	const enum mu_number number = images ? MU_NUMBER_BYTE : c->number;
 	struct synthetic *s;
 	char text[MU_SAMPLE_TEXT];
 
-	in->shape = c->shape;
-	if (mu_shape_sample(&in->shape) == 0)
+	if (mu_shape_sample(&c->shape) == 0)
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"synthetic input: shape (%s); every part must be at least 1",
 			mu_sample_text(&c->shape, ", ", text, sizeof text));
 	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
 	in->impl = s;
-	MU_TRY(mu_input_are_images(in) ? draw_images(in) : draw_others(in));
+	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, number, c->shape});
+	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
+						MU_SAMPLE(c->label_width)});
+	MU_TRY(number == MU_NUMBER_BYTE ? draw_images(in) : draw_others(in));
 	MU_TRY(MU_ALLOC(s->labels, c->batch * c->label_width, "synthetic labels"));
 	for (size_t i = 0; i < c->batch; i++) {
 		const struct mu_random key = key_of(in, i);
@@ -115,7 +121,7 @@ static enum mu_status read_synthetic(const struct mu_input *in, struct mu_input_
 				     size_t record, float *data, float *labels)
 {
 	const struct synthetic *s = in->impl;
-	const size_t sample = mu_shape_sample(&in->shape), i = record % in->config.batch;
+	const size_t sample = mu_shape_sample(mu_input_shape(in)), i = record % in->config.batch;
 
 	if (s->data) {
 		memcpy(data, s->data + i * sample, sample * sizeof *data);
@@ -139,7 +145,6 @@ static void describe_synthetic(const struct mu_input *in, char *text, size_t nby
 const struct mu_reader mu_reader_synthetic = {
 	.name = "synthetic",
 	.help = "one batch of random data, given again and again",
-	.bytes = true,
 	.open = open_synthetic,
 	.close = close_synthetic,
 	.describe = describe_synthetic,

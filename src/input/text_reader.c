@@ -328,8 +328,10 @@ static enum mu_status open_text(struct mu_input *in)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no words to predict", c->paths);
 	MU_TRY(find_sequences(t, in));
 	in->classes = mu_vocabulary_n(in->vocabulary);
-	in->shape = mu_sample_sequence(longest(c));
-	c->label_width = longest(c);
+	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_INT32,
+						mu_sample_sequence(longest(c))});
+	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
+						MU_SAMPLE(longest(c))});
 out:
 	return st;
 }

@@ -276,8 +276,10 @@ static enum mu_status open_tokens(struct mu_input *in)
 		MU_TRY(list_folder(t, c->dir, c->part));
 	MU_TRY(open_files(in, t));
 	MU_TRY(find_classes(in, t));
-	in->shape = mu_sample_sequence(t->length);
-	c->label_width = t->length;
+	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_INT32,
+						mu_sample_sequence(t->length)});
+	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
+						MU_SAMPLE(t->length)});
 out:
 	return st;
 }

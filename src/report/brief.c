@@ -47,7 +47,8 @@ static void put_data(const struct mu_engine *e)
 	if (e->validate)
 		snprintf(validation, sizeof validation, " + %zu for validation", e->validate->n);
 	put("data", "%zu sample%s%s, %s, %zu class%s: %s", in->n, MU_S(in->n), validation,
-	    mu_sample_text(&in->shape, " x ", shape, sizeof shape), in->classes, MU_ES(in->classes),
+	    mu_sample_text(mu_input_shape(in), " x ", shape, sizeof shape), in->classes,
+	    MU_ES(in->classes),
 	    v->benchmark    ? "random numbers"
 	    : v->data_train ? v->data_train
 			    : v->data_dir);
@@ -108,7 +109,7 @@ static void put_optimizer(const struct report_view *view)
 {
 	const struct conf *v = view->engine->conf;
 	const struct mu_rule *rule = NULL;
-	const size_t tokens = mu_shape_space(&view->engine->train->shape, 0);
+	const size_t tokens = mu_shape_space(mu_input_shape(view->engine->train), 0);
 	char text[128] = "";
 	size_t n = 0;
 

@@ -187,7 +187,7 @@ static void report_convolutions(const struct mu_engine *e)
 
 static void report_model(const struct mu_engine *e)
 {
-	const struct mu_picture p = mu_sample_picture(&e->train->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(e->train));
 	struct mu_net_counts counts;
 
 	mu_net_counts(e->net, &counts);
@@ -209,7 +209,7 @@ static void report_model(const struct mu_engine *e)
 void mu_report_data(const struct mu_engine *e)
 {
 	const struct mu_input *in = e->train;
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	char what[1024], more[64] = "", shape[MU_SAMPLE_TEXT];
 
 	in->ops->describe(in, what, sizeof what);
@@ -217,7 +217,7 @@ void mu_report_data(const struct mu_engine *e)
 		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
 	mu_log_detail("data %s: %zu sample%s for training%s, shape (%s), %zu class%s: %s",
 		      in->ops->name, in->n, MU_S(in->n), more,
-		      mu_sample_text(&in->shape, ", ", shape, sizeof shape), in->classes,
+		      mu_sample_text(mu_input_shape(in), ", ", shape, sizeof shape), in->classes,
 		      MU_ES(in->classes), what);
 	if (in->n_class_names > 0 && in->n_class_names < in->classes)
 		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
@@ -229,7 +229,7 @@ void mu_report_data(const struct mu_engine *e)
 	if (in->ops->colour_images && !e->conf->evaluate) {
 		mu_augment_describe(&in->config.augment, what, sizeof what);
 		mu_log_detail("data %s: training images: %s", in->ops->name, what);
-		if (mu_augment_crop_is_fixed(&in->config.augment, &in->stored, &in->shape))
+		if (mu_augment_crop_is_fixed(&in->config.augment, &in->stored, mu_input_shape(in)))
 			mu_log_info("data %s: the random crop cannot move, because images and crop "
 				    "are %zu x %zu: --pad-size 4 lets it",
 				    in->ops->name, p.h, p.w);
@@ -326,7 +326,7 @@ static void tell_sums(const struct mu_engine *e, char *text, size_t nbytes)
 {
 	const struct conf *v = e->conf;
 	const struct mu_rule *rule = NULL;
-	const size_t tokens = mu_shape_space(&e->train->shape, 0);
+	const size_t tokens = mu_shape_space(mu_input_shape(e->train), 0);
 	const char *what = NULL, *rate = "";
 
 	*text = '\0';

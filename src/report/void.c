@@ -47,7 +47,7 @@ static void find_modes(struct conf_void *f)
 /* Does the crop of the middle cut off what the padding adds? Not where an image is too small. */
 static bool is_cut_off(const struct mu_input *in, const struct mu_augment *a)
 {
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	struct mu_picture from = mu_sample_picture(&in->stored);
 
 	if (a->resize > 0)

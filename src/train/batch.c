@@ -37,16 +37,16 @@ out:
 enum mu_status mu_train_batch_open(struct train_batches *b)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_input_config *c = &b->train->config;
+	const size_t n = b->train->config.batch, width = mu_input_width(b->train);
 
-	MU_TRY(MU_ALLOC(b->labels, c->batch * c->label_width, "labels"));
-	MU_TRY(MU_ALLOC(b->ids, c->batch, "sample ids"));
+	MU_TRY(MU_ALLOC(b->labels, n * width, "labels"));
+	MU_TRY(MU_ALLOC(b->ids, n, "sample ids"));
 	if (!mu_engine_sends_ahead(b->engine))
 		goto out;
 	MU_TRY(MU_ALLOC(b->ahead, 1, "a batch ahead"));
-	MU_TRY(MU_ALLOC(b->ahead->labels, c->batch * c->label_width, "labels"));
-	MU_TRY(MU_ALLOC(b->ahead->ids, c->batch, "sample ids"));
-	if (b->train->bytes && b->engine->members->index == 0)
+	MU_TRY(MU_ALLOC(b->ahead->labels, n * width, "labels"));
+	MU_TRY(MU_ALLOC(b->ahead->ids, n, "sample ids"));
+	if (mu_input_has_bytes(b->train) && b->engine->members->index == 0)
 		mu_log_detail("samples go to the GPUs as bytes");
 out:
 	return st;

@@ -136,11 +136,11 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
 	MU_TRY(mu_input_open(&run->validate, &config));
-	if (!mu_shape_equal(&run->validate.shape, &run->train.shape))
+	if (!mu_shape_equal(mu_input_shape(&run->validate), mu_input_shape(&run->train)))
 		MU_FAIL(MU_ERR_FORMAT, "%s: samples for validation are %s, those for training %s",
 			v->data_val ? v->data_val : v->data_dir,
-			mu_sample_text(&run->validate.shape, " x ", have, sizeof have),
-			mu_sample_text(&run->train.shape, " x ", want, sizeof want));
+			mu_sample_text(mu_input_shape(&run->validate), " x ", have, sizeof have),
+			mu_sample_text(mu_input_shape(&run->train), " x ", want, sizeof want));
 	MU_TRY(check_class_names(run));
 	MU_TRY(check_tokenizers(run));
 	run->has_validation = true;
@@ -196,7 +196,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	config.bytes = takes_bytes(run);
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
-	*model = mu_train_describe_model(v, &run->train.shape, run->train.classes);
+	*model = mu_train_describe_model(v, mu_input_shape(&run->train), run->train.classes);
 	run->engine.steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->engine.steps) {

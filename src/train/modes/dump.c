@@ -31,7 +31,7 @@ struct tone {
 /* Images: by mean and std. Other values: the smallest is black, the largest white. */
 static struct tone find_tone(const struct mu_input *in, const struct mu_input_batch *batch)
 {
-	size_t n = batch->count * mu_shape_sample(&in->shape);
+	size_t n = batch->count * mu_shape_sample(mu_input_shape(in));
 	struct tone tone;
 	float low = batch->data[0], high = low;
 
@@ -58,10 +58,10 @@ static uint8_t to_byte(float value)
 static void draw_sample(const struct sheet *sheet, const struct mu_input *in,
 			const struct mu_input_batch *batch, size_t i, const struct tone *tone)
 {
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	size_t top = GAP + i / sheet->columns * (p.h + GAP);
 	size_t left = GAP + i % sheet->columns * (p.w + GAP);
-	const float *sample = batch->data + i * mu_shape_sample(&in->shape);
+	const float *sample = batch->data + i * mu_shape_sample(mu_input_shape(in));
 
 	for (size_t y = 0; y < p.h; y++) {
 		uint8_t *out = sheet->rows + (top + y) * (1 + 3 * sheet->w) + 1 + 3 * left;
@@ -83,7 +83,7 @@ static enum mu_status draw(struct sheet *sheet, const struct mu_input *in,
 {
 	enum mu_status st = MU_OK;
 	struct tone tone = find_tone(in, batch);
-	const struct mu_picture p = mu_sample_picture(&in->shape);
+	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	size_t h = p.h + GAP, w = p.w + GAP, count = batch->count;
 
 	if (h > MAX_SIDE / 2 || w > MAX_SIDE / 2)

@@ -290,7 +290,7 @@ static enum mu_status open_prediction(struct prediction *p)
 	p->output = mu_net_loss(p->run->batches->engine->net)->output;
 	p->sequences = p->run->batches->engine->network->reads_sequences &&
 		       p->output == MU_OUTPUT_PROBABILITIES;
-	p->steps = data->config.label_width;
+	p->steps = mu_input_width(data);
 	p->values = p->sequences ? 2 * p->steps : p->classes;
 	p->n = data->n;
 	p->csv = mu_stem(p->conf->predict, ".csv") > 0;

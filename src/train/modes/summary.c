@@ -66,7 +66,7 @@ static enum mu_status find_sample(const struct conf *v, const struct mu_network 
 		goto out;
 	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_input_open(&in, &config));
-	*shape = in.shape;
+	*shape = *mu_input_shape(&in);
 	*classes = in.classes;
 	mu_input_close(&in);
 out:

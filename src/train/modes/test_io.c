@@ -9,10 +9,10 @@
 enum mu_status mu_train_batch_new(struct mu_input_batch *batch, const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	size_t n = in->config.batch, sample = mu_shape_sample(&in->shape);
+	size_t n = in->config.batch, sample = mu_shape_sample(mu_input_shape(in));
 
 	MU_TRY(MU_ALLOC(batch->data, n * sample, "samples"));
-	MU_TRY(MU_ALLOC(batch->labels, n * in->config.label_width, "labels"));
+	MU_TRY(MU_ALLOC(batch->labels, n * mu_input_width(in), "labels"));
 	MU_TRY(MU_ALLOC(batch->ids, n, "sample ids"));
 out:
 	return st;

@@ -297,7 +297,7 @@ enum mu_status mu_train_tune(struct mu_engine *e)
 	struct tuner t = {
 		.engine = e, .device = &e->devices.of[0].device, .n = mu_plan_layers(e->plan)};
 	const struct engine_conv_net net = {
-		.name = v->network_name, .shape = &e->train->shape, .path = v->conv_table};
+		.name = v->network_name, .shape = mu_input_shape(e->train), .path = v->conv_table};
 
 	if (!e->ops->shares_batch)
 		MU_FAIL(MU_ERR_USAGE, "--conv-algo tune measures a device that has all layers: "
