@@ -34,7 +34,7 @@ static void test_equal(void)
 	other.dims[4] = 1; /* is not there */
 	CHECK(mu_shape_equal(&picture, &other));
 	other.dims[3] = 21;
-	CHECK(!mu_shape_equal(&picture, &other) && !mu_shape_equal(&vector, &none));
+	CHECK(!mu_shape_equal(&picture, &other) && !mu_shape_equal(&none, &vector));
 }
 
 static void test_pictures(void)
