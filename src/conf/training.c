@@ -19,10 +19,10 @@ static const struct mu_training usual = {.lr = 0.05, .batch = 128};
  */
 static bool has_small_images(const struct conf *v, const struct mu_network *network)
 {
-	unsigned height;
+	struct mu_shape shape;
 
-	if (v->image_shape && sscanf(v->image_shape, "%*u,%5u", &height) == 1)
-		return height <= MU_SMALL_IMAGE;
+	if (v->image_shape && mu_sample_parse(&shape, v->image_shape))
+		return mu_sample_picture(&shape).h <= MU_SMALL_IMAGE;
 	return v->data_dir || mu_sample_picture(&network->shape).h <= MU_SMALL_IMAGE;
 }
 
