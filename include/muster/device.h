@@ -53,6 +53,27 @@ struct mu_activation {
 };
 bool mu_activation_is_smooth(enum mu_activation_kind kind);
 
+/*
+ * Losses by element. A sample has as many targets t, finite numbers, as elements x; its loss is the
+ * mean over them. y, the output, is x, or with LOGISTIC the probability 1 / (1 + e^-x).
+ */
+enum mu_element_form {
+	MU_ELEMENT_SQUARED,  /* (x - t)^2 */
+	MU_ELEMENT_ABSOLUTE, /* |x - t|, with the slope 0 at 0 */
+	/* (x - t)^2 / 2 where |x - t| <= delta, else delta (|x - t| - delta / 2) (Huber, Robust
+	 * estimation of a location parameter, 1964) */
+	MU_ELEMENT_HUBER,
+	/* Binary cross-entropy of x, the logit, with 0 <= t <= 1: -t ln y - (1 - t) ln(1 - y) =
+	 * max(x, 0) - x t + ln(1 + e^-|x|) */
+	MU_ELEMENT_LOGISTIC,
+	MU_ELEMENT_N,
+};
+
+struct mu_element_loss {
+	enum mu_element_form form;
+	float delta; /* of HUBER; 0 in a net: 1 */
+};
+
 /* Average pooling divides by the kernel's area, zero padding included. A window that `ceil` extends
  * beyond the padding is clipped to the padding. */
 struct mu_pooling {

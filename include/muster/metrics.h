@@ -76,6 +76,8 @@ struct mu_loss {
 	enum mu_loss_output output;
 	enum mu_loss_mean mean;
 	bool reads_output; /* measure does */
+	bool of_classes;   /* a target is one of several classes, which have an order by probability
+			      (--top-k), may be ignored, and be smoothed (struct mu_batch) */
 	/* Names in checkpoints, in order; then NULL. */
 	const char *sums[MU_LOSS_SUMS + 1];
 	const char *again; /* older programs read the last sum under this name; or NULL */

@@ -206,6 +206,9 @@ int mu_net_custom(struct mu_net *net, int n, const int *ins, const struct mu_cus
 /* The last layer: (n, classes), or (n, classes, h, w) with one label for each of the h * w
  * positions. */
 void mu_net_softmax(struct mu_net *net, int in, const char *name);
+/* The last layer: a loss of any shape (n, ...), with a target for each element of a sample. */
+void mu_net_element_loss(struct mu_net *net, int in, const struct mu_element_loss *l,
+			 const char *name);
 /* Predictions with this label are ignored: no loss, no gradient, not counted. For the padding of
  * sequences. MXNet's use_ignore and ignore_label. */
 void mu_net_ignore_label(struct mu_net *net, float label);

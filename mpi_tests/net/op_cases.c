@@ -18,6 +18,8 @@
 #define SMOOTH(name) .kind = MU_OP_SMOOTH, .attr = &name
 #define ATTEND(n, ...) .kind = MU_OP_ATTENTION, ATTR(attention, .heads = n, __VA_ARGS__)
 #define POSITIONS(...) .kind = MU_OP_POSITIONS, ATTR(positions, __VA_ARGS__)
+#define ELEMENT(...) \
+	.kind = MU_OP_ELEMENT_LOSS, ATTR(element_loss, .form = MU_ELEMENT_##__VA_ARGS__)
 #define STEP(number) .kind = MU_OP_STEP, ATTR(step, number)
 #define K(height, width) .kernel = {height, width}
 #define S(height, width) .stride = {height, width}
@@ -459,6 +461,18 @@ const struct op_case op_cases[] = {
 	{"softmax steps, far", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 7, 10)), .far = true},
 	{"softmax far and smooth", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 3, 3)), .far = true,
 	 .smoothing = 0.1f},
+	{"mse", ELEMENT(SQUARED), IN(VECTOR(5, 6))},
+	{"mse 2 of 3 count", ELEMENT(SQUARED), IN(IMAGE(3, 4, 5, 3)), .count = 2},
+	{"mse none of 3 counts", ELEMENT(SQUARED), IN(VECTOR(3, 2)), .count = OP_NO_ROWS},
+	{"mse of one", ELEMENT(SQUARED), IN(VECTOR(1, 1))},
+	{"mae", ELEMENT(ABSOLUTE), IN(VECTOR(4, 9))},
+	{"mae of images", ELEMENT(ABSOLUTE), IN(IMAGE(2, 16, 3, 2))},
+	{"huber", ELEMENT(HUBER, .delta = 0.5f), IN(VECTOR(6, 7)), .count = 5},
+	{"huber of images", ELEMENT(HUBER, .delta = 0.25f), IN(IMAGE(2, 3, 4, 4))},
+	{"bce", ELEMENT(LOGISTIC), IN(VECTOR(4, 5)), .count = 3},
+	{"bce of images", ELEMENT(LOGISTIC), IN(IMAGE(2, 1, 6, 5))},
+	{"bce frozen", ELEMENT(LOGISTIC), IN(VECTOR(2, 3)), .frozen = 1},
+
 	{"softmax steps frozen", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 2, 2)), .frozen = 1},
 };
 /* clang-format on */
@@ -470,6 +484,11 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 	const bool adds = c->kind == MU_OP_BATCH_NORM && c->in[1].ndims > 0;
 
 	return !c->ref_only && (!adds || device->ops->norms_add);
+}
+
+bool op_case_is_loss(const struct op_case *c)
+{
+	return c->kind == MU_OP_SOFTMAX || c->kind == MU_OP_ELEMENT_LOSS;
 }
 
 bool op_case_infers(const struct op_case *c)

@@ -26,7 +26,7 @@ struct op_case {
 	bool no_differences; /* near a kink, or a gradient of something else: see op_literals.c */
 	bool ref_only;    /* a use that nets do not make at present */
 	unsigned frozen;  /* bit i: nobody reads the gradient of input i */
-	size_t count;     /* softmax: rows that count; 0 = all, OP_NO_ROWS = none */
+	size_t count;     /* losses: samples that count; 0 = all, OP_NO_ROWS = none */
 	float smoothing;  /* softmax */
 	bool use_ignore;  /* softmax: predictions with label 1 are ignored */
 	bool far;         /* softmax: scores of which the largest alone has a probability */
@@ -41,6 +41,7 @@ struct op_case {
 extern const struct op_case op_cases[];
 extern const size_t op_n_cases;
 
+bool op_case_is_loss(const struct op_case *c);
 /* Are its outputs the same in inference, or those of dropout? */
 bool op_case_infers(const struct op_case *c);
 

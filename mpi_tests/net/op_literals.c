@@ -12,6 +12,8 @@ static const struct mu_activation relu = {MU_ACTIVATION_RELU};
 #define MAXIMUM(...) .kind = MU_OP_POOLING, ATTR(pooling, __VA_ARGS__)
 #define AVERAGE(...) .kind = MU_OP_POOLING, ATTR(pooling, .average = true, __VA_ARGS__)
 #define NORM(...) .kind = MU_OP_BATCH_NORM, ATTR(batch_norm, .momentum = 0.5f, .eps = __VA_ARGS__)
+#define ELEMENT(...) \
+	.kind = MU_OP_ELEMENT_LOSS, ATTR(element_loss, .form = MU_ELEMENT_##__VA_ARGS__)
 #define LRN(...) .kind = MU_OP_LRN, ATTR(lrn, .size = __VA_ARGS__)
 #define K(height, width) .kernel = {height, width}
 #define S(height, width) .stride = {height, width}
@@ -195,6 +197,27 @@ const struct op_literal op_literals[] = {
 		.in_grad = {-0.75f, 0.75f, 0, 0}, .loss = 1.38629436112, /* ln 4 */
 	},
 	{
+		.c = {"mse by hand", ELEMENT(SQUARED), IN(VECTOR(3, 1)), .count = 2},
+		.in = {1, -2, 9}, .labels = {0.5f, 1, 7}, .out = {1, -2, 9},
+		.in_grad = {1, -6, 0}, .loss = 0.25 + 9,
+	},
+	{
+		.c = {"mae by hand, a mean of three", ELEMENT(ABSOLUTE), IN(VECTOR(1, 3))},
+		.in = {1, -2, 3}, .labels = {0.25f, 1, 3}, .out = {1, -2, 3},
+		.in_grad = {1 / 3.0f, -1 / 3.0f, 0}, .loss = 1.25,
+	},
+	{
+		.c = {"huber by hand", ELEMENT(HUBER, .delta = 2), IN(IMAGE(1, 1, 1, 3))},
+		.in = {1, -2, 8}, .labels = {0, 3, 4}, .out = {1, -2, 8},
+		.in_grad = {1 / 3.0f, -2 / 3.0f, 2 / 3.0f}, .loss = (0.5 + 2 * 4 + 2 * 3) / 3,
+	},
+	{
+		/* ln 4 and ln(4/3), halves; a logit of -200 whose probability rounds to 0 */
+		.c = {"bce by hand", ELEMENT(LOGISTIC), IN(VECTOR(3, 1))},
+		.in = {1.09861229f, 0, -200}, .labels = {0.5f, 0, 1}, .out = {0.75f, 0.5f, 0},
+		.in_grad = {0.25f, 0.5f, -1}, .loss = 0.83698822 + 0.69314718 + 200,
+	},
+	{
 		/* e^-200 : 1, and 1 : e^-200, with label 0: the loss is not that of a rounded p */
 		.c = {"softmax far by hand", .kind = MU_OP_SOFTMAX, IN(VECTOR(2, 2))},
 		.in = {-100, 100, 200, 0}, .out = {0, 1, 1, 0}, .in_grad = {-1, 1, 0, 0},
@@ -270,6 +293,9 @@ const struct op_refusal op_refusals[] = {
 		.kind = MU_OP_SOFTMAX, .in = IMAGE(2, 3, 1, 2), .out = IMAGE(2, 3, 2, 1),
 		.message = "(2, 3, 2, 1); it must be (2, 3, 1, 2)",
 	},
+	{ELEMENT(HUBER, .delta = -1), .in = VECTOR(2, 3), .out = VECTOR(2, 3),
+	 .message = "delta of Huber's loss is -1"},
+	{ELEMENT(SQUARED), .in = VECTOR(2, 3), .out = VECTOR(3, 2), .message = "it must be (2, 3)"},
 	{LRN(4, .alpha = 1, .beta = 1, .k = 1), .in = IMAGE(1, 3, 1, 1), .out = IMAGE(1, 3, 1, 1),
 	 .message = "size 4"},
 	{.kind = MU_OP_EMBEDDING, ATTR(embedding, .inputs = 5, .units = 2), .in = IMAGE(2, 2, 3, 1),

@@ -486,7 +486,7 @@ enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *value
 	for (int i = 0; i < op->n_inputs; i++)
 		MU_TRY(op_memory_spoil(rig->device, rig->in[i].grad, rig->in[i].nbytes));
 	for (int i = 0; i < op->n_outputs; i++)
-		if (rig->out[i].grad && op->kind != MU_OP_SOFTMAX)
+		if (rig->out[i].grad && !op_case_is_loss(rig->c))
 			MU_TRY(put(rig, grad_of(&rig->out[i]), values->out_grad[i]));
 	for (int i = 0; i < op->n_params; i++)
 		MU_TRY(spoil_param(rig, &op->params[i]));

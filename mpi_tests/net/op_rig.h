@@ -91,5 +91,8 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 enum mu_status op_rig_backward(struct op_rig *rig, const struct op_values *values);
 /* op_values.c: after forward of softmax: the predictions of `batch`, against scores and output. */
 void op_check_predictions(const struct op_rig *rig, const struct op_values *values);
+/* A loss refuses this label of number 1, with this message. */
+void op_check_label(struct mu_device *device, const struct op_case *c, float label,
+		    const char *message);
 
 #endif

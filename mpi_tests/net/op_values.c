@@ -203,6 +203,7 @@ out:
 }
 
 /*
+ * Targets of a loss by element are odd multiples of 1/16 between 0 and 1, far enough from kinks.
  * Behind a fused relu: inputs and weights are multiples of 1/4 of size <= 1, the bias an odd
  * multiple of 1/32. So every sum has size >= 1/32, and one value moved by 1/64 does not change its
  * sign. All sums are exact in float.
@@ -217,6 +218,8 @@ static enum kind_of_values input_kind(const struct op_case *c)
 		return NOT_ZERO;
 	if (c->kind == MU_OP_EMBEDDING)
 		return NUMBERS;
+	if (c->kind == MU_OP_ELEMENT_LOSS)
+		return QUARTERS;
 	return c->far ? FAR : UNIFORM;
 }
 
@@ -243,12 +246,14 @@ static enum mu_status fill_batch(struct op_values *values, const struct op_case 
 {
 	enum mu_status st = MU_OK;
 	size_t n = c->in[0].dims[0];
-	size_t predictions = features(&c->in[0]) / c->in[0].dims[1] * n;
+	const bool by_element = c->kind == MU_OP_ELEMENT_LOSS;
+	size_t predictions = features(&c->in[0]) / (by_element ? 1 : c->in[0].dims[1]) * n;
 
 	MU_TRY(MU_ALLOC(values->labels, predictions, "labels"));
 	MU_TRY(MU_ALLOC(values->ids, n, "ids"));
 	for (size_t i = 0; i < predictions; i++)
-		values->labels[i] = (float)((7 * i + 1) % c->in[0].dims[1]);
+		values->labels[i] = by_element ? (float)((10 * i + 7) % 16) / 16
+					       : (float)((7 * i + 1) % c->in[0].dims[1]);
 	for (size_t s = 0; s < n; s++)
 		values->ids[s] = (uint32_t)(1000 + 3 * s);
 out:
@@ -338,4 +343,20 @@ void op_check_predictions(const struct op_rig *rig, const struct op_values *valu
 			CHECK(found->loss == 0 && found->cross_entropy == 0 && found->place == 0);
 	}
 	CHECK(c->kind != MU_OP_SOFTMAX || b->loss == loss);
+}
+
+void op_check_label(struct mu_device *device, const struct op_case *c, float label,
+		    const char *message)
+{
+	const struct op_rig_config config = {.c = c, .device = device, .phase = MU_PHASE_TRAIN};
+	struct op_rig rig;
+	struct op_values values;
+
+	CHECK(op_values_init(&values, c) == MU_OK && op_rig_init(&rig, &config) == MU_OK);
+	values.labels[1] = label;
+	CHECK(op_rig_forward(&rig, &values) == MU_ERR_ARGUMENT);
+	CHECK_HAS(mu_trace_message(), message);
+	mu_trace_clear();
+	op_rig_release(&rig);
+	op_values_release(&values);
 }

@@ -95,6 +95,46 @@ train 3 --network ./prelu.so $plain --lr 0.05 --num-epochs 2 --kv-store dist_dev
 	--devices cpu:0,cpu:1 --work-load-list 2,3
 at_least Validation-accuracy 0.7
 
+part "a loss of values: metrics, the best checkpoint and predictions follow it"
+form=0
+for metric in mse mae huber bce; do
+	compile regression.c $metric.so -DFORM=$form
+	form=$((form + 1))
+done
+few="$plain --num-examples 300 --lr 0.02 --num-epochs 2"
+for np in 1 $(in_tier full && echo 2) 3; do
+	train $np --network ./mse.so $few --kv-store dist_allreduce --loss rmse,mae --model-prefix V --overwrite 1
+	expect_count 2 '^Epoch\[\d\] Validation-mse='
+	expect '^best so far: mse '
+	grep '^Epoch.1. Validation' "$log" >logged.$np
+	train $np --network ./mse.so $plain --load V-0002.h5 --predict V.csv
+	[ "$(grep -c . V.csv)" = 301 ] || fail "$(grep -c . V.csv) lines of 300 predictions"
+	awk -F, -v log_of="$(sed 's/.*-//' logged.$np | tr '\n' ' ')" '
+		NR > 1 { d = $3 - $2; s += d * d; a += d < 0 ? -d : d; n++ }
+		END {
+			should["mse"] = s / n; should["rmse"] = sqrt(s / n); should["mae"] = a / n
+			for (k = split(log_of, words, " "); k; k--) {
+				split(words[k], is, "=")
+				d = is[2] - should[is[1]]
+				if (!(is[1] in should) || d > 2e-6 || d < -2e-6) exit 1
+				m++
+			}
+			exit m != 3
+		}' V.csv || fail "$np ranks: the log has $(tr '\n' ' ' <logged.$np)"
+done
+train 2 --network ./mae.so $few --kv-store dist_allreduce
+expect '^Epoch\[1\] Validation-mae='
+train 2 --network ./huber.so $few --kv-store dist_allreduce
+expect '^Epoch\[1\] Validation-huber='
+for wrong in "--top-k 5" "--label-smoothing 0.1" "--loss ce" "--target-accuracy 0.5"; do
+	run_limited 60 1 --network ./mse.so $few $wrong
+	[ $status = 2 ] || fail "exit status $status, not 2, of $wrong"
+	expect "error: ${wrong%% *}.*: the network's loss is mean squared error"
+done
+run_limited 60 2 --network ./bce.so $few --kv-store dist_allreduce
+[ $status != 0 ] || fail "targets beyond 1 are taken"
+expect 'error: loss: target 0 of sample \d+ is \d; it must be 0 to 1'
+
 part "the summary"
 train 1 --network ./prelu.so --summary
 expect '^prelu1 +prelu +\(24, 8, 8\) +24 '

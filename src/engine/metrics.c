@@ -172,6 +172,22 @@ out:
 	return st;
 }
 
+static enum mu_status check_classes(const struct mu_loss *loss, const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (!loss->of_classes && v->top_k > 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--top-k %ld: the network's loss is %s, which knows no classes", v->top_k,
+			loss->help);
+	if (!loss->of_classes && v->label_smoothing > 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"--label-smoothing %g: the network's loss is %s, which knows no classes",
+			v->label_smoothing, loss->help);
+out:
+	return st;
+}
+
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
 					const struct conf *v)
 {
@@ -182,6 +198,7 @@ enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const st
 					   .plateau = mu_metric_used(loss, MU_METRIC_OF_PLATEAU)};
 	if (!metrics->plateau)
 		metrics->plateau = metrics->mean;
+	MU_TRY(check_classes(loss, v));
 	MU_TRY(show_default(metrics, v));
 	MU_TRY(show_listed(metrics, v));
 	MU_TRY(choose_best(metrics, v));

@@ -284,7 +284,9 @@ void mu_net_ignore_label(struct mu_net *net, float label)
 
 const struct mu_loss *mu_net_loss(const struct mu_net *net)
 {
-	return net->layers[net->n_layers - 1].kind->loss;
+	const struct net_layer *last = &net->layers[net->n_layers - 1];
+
+	return mu_layer_loss(last->kind, last->attr);
 }
 
 size_t mu_net_labels(const struct mu_net *net)
@@ -353,6 +355,9 @@ static enum mu_status check_complete(const struct mu_net *net)
 	if (net->n_layers == 0 || !mu_net_loss(net))
 		MU_FAIL(MU_ERR_USAGE, "network %s: the last layer must be a loss, such as softmax",
 			net->config.network);
+	if (net->use_ignore && !mu_net_loss(net)->of_classes)
+		MU_FAIL(MU_ERR_USAGE, "network %s: its loss, %s, ignores no label",
+			net->config.network, mu_net_loss(net)->help);
 	MU_TRY(check_names(net));
 	for (int t = 0; t < net->n_tensors - 1; t++)
 		if (net->tensors[t].n_consumers == 0)

@@ -70,14 +70,22 @@ struct mu_layer_kind {
 	size_t (*past)(const struct mu_op *op, size_t most);
 	/* Does it commute with activations, as a maximum does? NULL: no. */
 	bool (*commutes)(const void *attr);
-	/* Of a loss, the last layer, of whose output nobody has a gradient: muster/metrics.h. NULL:
-	 * it is none. */
-	const struct mu_loss *loss;
+	/* Of a loss, the last layer, of whose output nobody has a gradient: muster/metrics.h; all
+	 * that the attributes choose from, then NULL. NULL: it is none. */
+	const struct mu_loss *const *losses;
+	size_t (*which_loss)(const void *attr); /* NULL: the first */
 };
 
 static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_trait trait)
 {
 	return kind->traits & trait;
+}
+
+/* NULL: it is none. */
+static inline const struct mu_loss *mu_layer_loss(const struct mu_layer_kind *kind,
+						  const void *attr)
+{
+	return kind->losses ? kind->losses[kind->which_loss ? kind->which_loss(attr) : 0] : NULL;
 }
 
 #define KIND(OP, row, name, cpu, cuda) extern const struct mu_layer_kind mu_layer_##row;

@@ -9,10 +9,11 @@
 const struct mu_loss *mu_loss_at(size_t i)
 {
 	for (int op = 0; op < MU_OP_N; op++) {
-		const struct mu_loss *loss = mu_layer_kind((enum mu_op_kind)op)->loss;
+		const struct mu_loss *const *loss = mu_layer_kind((enum mu_op_kind)op)->losses;
 
-		if (loss && i-- == 0)
-			return loss;
+		for (; loss && *loss; loss++)
+			if (i-- == 0)
+				return *loss;
 	}
 	return NULL;
 }

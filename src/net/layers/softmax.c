@@ -101,6 +101,7 @@ static const struct mu_loss loss = {
 	.help = "softmax cross-entropy",
 	.output = MU_OUTPUT_PROBABILITIES,
 	.mean = MU_MEAN_OF_COUNTED,
+	.of_classes = true,
 	.sums = {"correct", "top_k", "cross_entropy"},
 	.again = "log_loss",
 	.targets = targets,
@@ -111,11 +112,13 @@ static const struct mu_loss loss = {
 
 /* ---- layer ---- */
 
+static const struct mu_loss *const losses[] = {&loss, NULL};
+
 const struct mu_layer_kind mu_layer_softmax = {
 	.op = MU_OP_SOFTMAX,
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_WORKS_OVER,
 	.shape = shape,
-	.loss = &loss,
+	.losses = losses,
 };
 
 void mu_net_softmax(struct mu_net *net, int in, const char *name)

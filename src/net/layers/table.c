@@ -25,5 +25,5 @@ bool mu_op_has(const struct mu_op *op, enum mu_layer_trait trait)
 
 const struct mu_loss *mu_op_loss(const struct mu_op *op)
 {
-	return kinds[op->kind]->loss;
+	return mu_layer_loss(kinds[op->kind], op->attr);
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses by element: mean squared and absolute error, Huber's, binary cross-entropy. Another one is
+ * a form (muster/device.h), its two formulas on the devices, and a row here. */
+#include "layer.h"
+
+#include <math.h>
+
+enum { LOSS, SQUARED, ABSOLUTE, CORRECT = SQUARED };
+
+static int shape(struct net_draft *d)
+{
+	struct mu_element_loss *l = d->layer->attr;
+
+	if (l->form == MU_ELEMENT_HUBER && l->delta == 0)
+		l->delta = 1;
+	if ((unsigned)l->form >= MU_ELEMENT_N)
+		return mu_layer_fail(d->net, "has no form %d", (int)l->form);
+	return 0;
+}
+
+/* ---- sums and metrics ---- */
+
+static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
+{
+	const struct mu_batch *b = r->batch;
+
+	for (size_t s = 0; s < b->count; s++)
+		m->sums[LOSS] += b->predictions[s].loss;
+	for (size_t i = 0; i < b->count * r->targets; i++) {
+		const double d = fabs((double)r->output[i] - (double)b->labels[i]);
+
+		m->sums[SQUARED] += d * d;
+		m->sums[ABSOLUTE] += d;
+	}
+}
+
+/* A target counts as met if it and the probability are on the same side of one half. */
+static void measure_shares(struct mu_metrics *m, const struct mu_loss_results *r)
+{
+	const struct mu_batch *b = r->batch;
+
+	for (size_t s = 0; s < b->count; s++)
+		m->sums[LOSS] += b->predictions[s].loss;
+	for (size_t i = 0; i < b->count * r->targets; i++)
+		m->sums[CORRECT] += (r->output[i] >= 0.5f) == (b->labels[i] >= 0.5f);
+}
+
+static double loss(const struct mu_metrics *m)
+{
+	return m->samples > 0 ? m->sums[LOSS] / m->samples : 0;
+}
+
+static double mean(const struct mu_metrics *m, int sum)
+{
+	return m->counted > 0 ? m->sums[sum] / m->counted : 0;
+}
+
+static double squared(const struct mu_metrics *m)
+{
+	return mean(m, SQUARED);
+}
+
+static double root(const struct mu_metrics *m)
+{
+	return sqrt(squared(m));
+}
+
+static double absolute(const struct mu_metrics *m)
+{
+	return mean(m, ABSOLUTE);
+}
+
+static double correct(const struct mu_metrics *m)
+{
+	return mean(m, CORRECT);
+}
+
+#define MINIMISED (MU_METRIC_IS_LOSS | MU_METRIC_ALWAYS | MU_METRIC_CHOSEN | MU_METRIC_BEST | \
+		   MU_METRIC_OF_PLATEAU)
+#define METRIC(n, uses, function) \
+	{.name = n, .printed = n, .better = -1, .use = (uses), .value = (function)}
+
+static const struct mu_metric squared_metrics[] = {
+	METRIC("mse", MINIMISED, loss),
+	METRIC("rmse", MU_METRIC_CHOSEN, root),
+	METRIC("mae", MU_METRIC_CHOSEN, absolute),
+	{.name = NULL},
+};
+
+static const struct mu_metric absolute_metrics[] = {
+	METRIC("mae", MINIMISED, loss),
+	METRIC("mse", MU_METRIC_CHOSEN, squared),
+	METRIC("rmse", MU_METRIC_CHOSEN, root),
+	{.name = NULL},
+};
+
+static const struct mu_metric huber_metrics[] = {
+	METRIC("huber", MINIMISED, loss),
+	METRIC("mse", MU_METRIC_CHOSEN, squared),
+	METRIC("rmse", MU_METRIC_CHOSEN, root),
+	METRIC("mae", MU_METRIC_CHOSEN, absolute),
+	{.name = NULL},
+};
+
+static const struct mu_metric logistic_metrics[] = {
+	METRIC("bce", MINIMISED, loss),
+	{.name = "binary-accuracy", .printed = "binary-accuracy", .column = "acc", .better = 1,
+	 .use = MU_METRIC_ALWAYS, .value = correct},
+	{.name = NULL},
+};
+
+/* ---- losses ---- */
+
+#define OF_VALUES \
+	.output = MU_OUTPUT_VALUES, .mean = MU_MEAN_OF_TARGETS, .reads_output = true, \
+	.targets = mu_shape_sample, .measure = measure, .sums = {"loss", "squared", "absolute"}
+
+static const struct mu_loss squared_loss = {
+	.name = "mse", .help = "mean squared error", OF_VALUES, .metrics = squared_metrics};
+static const struct mu_loss absolute_loss = {
+	.name = "mae", .help = "mean absolute error", OF_VALUES, .metrics = absolute_metrics};
+static const struct mu_loss huber_loss = {
+	.name = "huber", .help = "Huber's loss", OF_VALUES, .metrics = huber_metrics};
+static const struct mu_loss logistic_loss = {
+	.name = "bce",
+	.help = "binary cross-entropy of each output",
+	.output = MU_OUTPUT_PROBABILITIES,
+	.mean = MU_MEAN_OF_TARGETS,
+	.reads_output = true,
+	.sums = {"loss", "correct"},
+	.targets = mu_shape_sample,
+	.measure = measure_shares,
+	.metrics = logistic_metrics,
+};
+
+/* By enum mu_element_form. */
+static const struct mu_loss *const losses[] = {&squared_loss, &absolute_loss, &huber_loss,
+					       &logistic_loss, NULL};
+
+static size_t which(const void *attr)
+{
+	return ((const struct mu_element_loss *)attr)->form;
+}
+
+const struct mu_layer_kind mu_layer_element_loss = {
+	.op = MU_OP_ELEMENT_LOSS,
+	.attr_nbytes = sizeof(struct mu_element_loss),
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE,
+	.shape = shape,
+	.losses = losses,
+	.which_loss = which,
+};
+
+void mu_net_element_loss(struct mu_net *net, int in, const struct mu_element_loss *l,
+			 const char *name)
+{
+	mu_net_add_one(net, &mu_layer_element_loss, in, l, name);
+}
