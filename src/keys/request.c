@@ -203,7 +203,7 @@ out:
  * its way ends the job: no wait. */
 static void abandon_part(struct mu_keys *keys, struct mu_request_part *part)
 {
-	const bool failing = *mu_trace_message();
+	const bool failing = *mu_trace_message() || mu_memory_is_kept();
 	const double end = mu_now() + 1;
 	bool done = !part->batch || !part->batch->sent;
 

@@ -9,6 +9,7 @@
  * Worker 0 completes files. While it computes it cannot answer, so that where files are saved the
  * others wait for it as long as for one that is BUSY; not if it was silent for the time limit.
  */
+#include <string.h>
 #include <time.h>
 
 #include "watch.h"
@@ -22,7 +23,7 @@ enum { TAG = 3, N_NOTES = 3 };
 enum note { ALARM, BUSY, DONE };
 static const int notes[N_NOTES] = {ALARM, BUSY, DONE};
 
-/* Of this process, which ends soon once it is set. */
+/* Of this process, which soon ends, or drops the members, once it is set. */
 static struct {
 	struct mu_watch *watch; /* NULL: no alarm */
 	bool own;               /* this rank has failed */
@@ -111,6 +112,12 @@ void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves
 	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && m->rank != m->worker_ranks[0];
 	if (state.own)
 		tell_all(ALARM);
+}
+
+void mu_alarm_forget(const struct mu_watch *watch)
+{
+	if (state.watch == watch)
+		memset(&state, 0, sizeof state);
 }
 
 void mu_alarm_busy(void)

@@ -151,6 +151,7 @@ void mu_watch_close(struct mu_members *m)
 {
 	if (!m->watch)
 		return;
+	mu_alarm_forget(m->watch);
 	m->watch->members = NULL;
 	m->watch->mine = NULL;
 	drop(m->watch);

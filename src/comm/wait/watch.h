@@ -29,6 +29,9 @@ struct mu_watch {
 /* MU_ERR_PEER if another rank has raised the alarm. watch: NULL is allowed. */
 enum mu_status mu_alarm_look(struct mu_watch *watch, double now);
 
+/* Forget an alarm of these members. */
+void mu_alarm_forget(const struct mu_watch *watch);
+
 /* Uses the limits of the communicator that the members were made from. After mu_wake_open. */
 enum mu_status mu_watch_open(struct mu_members *m);
 /* Call before the communicators are freed. */
