@@ -131,6 +131,13 @@ enum mu_status mu_comm_set_limits(MPI_Comm comm, const struct mu_limits *limits)
 
 /* ---- members ---- */
 
+/* A collective, and what its waits are called. */
+struct mu_meeting {
+	MPI_Comm comm;
+	const char *what;
+	bool setup; /* see struct mu_awaited */
+};
+
 enum mu_role { MU_ROLE_WORKER, MU_ROLE_SERVER };
 const char *mu_role_name(enum mu_role role); /* "worker" */
 
@@ -197,30 +204,40 @@ void mu_members_release(struct mu_members *m);
  */
 void mu_members_drop(struct mu_members *m);
 
+/* Is there one worker? */
+bool mu_members_alone(const struct mu_members *m);
 /* Is this rank worker 0, which writes files and the log, and decides what others follow? */
 bool mu_members_lead(const struct mu_members *m);
-/* Rank of the number i of a role, in m->comm. */
-int mu_members_rank(const struct mu_members *m, enum mu_role role, int i);
+/* Rank of worker w or server s in m->comm. */
+int mu_worker_rank(const struct mu_members *m, int w);
+int mu_server_rank(const struct mu_members *m, int s);
 /* Role of a rank, and its number there. */
 enum mu_role mu_members_role(const struct mu_members *m, int rank, int *index);
 /* Write "worker 2 (rank 4, node17)" into text; returns text. */
 const char *mu_members_who(const struct mu_members *m, char *text, size_t nbytes);
 /* The same for any rank of m->comm, and for a worker. */
 const char *mu_members_name(const struct mu_members *m, int rank, char *text, size_t nbytes);
-const char *mu_members_worker(const struct mu_members *m, int w, char *text, size_t nbytes);
+const char *mu_worker_name(const struct mu_members *m, int w, char *text, size_t nbytes);
+/* "2 workers, 1 server". */
+const char *mu_members_text(const struct mu_members *m, char *text, size_t nbytes);
 /* nbytes of worker 0 to all ranks. Collective over m->comm. */
 enum mu_status mu_members_follow(const struct mu_members *m, void *data, size_t nbytes);
 /*
  * Collective over the ranks of the caller's role. _agree: as mu_agree. _gather: *all is new memory
- * with nbytes of each, in their order; what names it. _share: nbytes of the first to all. _meet: a
- * barrier.
+ * with nbytes of each of *n, in their order. _share: nbytes of the first to all. _meet: a barrier.
+ * _dup and _split: as mu_comm_dup and mu_comm_split, in their order.
  */
 enum mu_status mu_peers_agree(const struct mu_members *m, enum mu_status st);
 enum mu_status mu_peers_gather(const struct mu_members *m, const void *mine, size_t nbytes,
-			       void **all, const char *what);
+			       void **all, int *n);
 enum mu_status mu_peers_share(const struct mu_members *m, void *data, size_t nbytes);
 enum mu_status mu_peers_reduce(const struct mu_members *m, long *values, size_t n, MPI_Op op);
+enum mu_status mu_peers_sum(const struct mu_members *m, double *values, size_t n);
 enum mu_status mu_peers_meet(const struct mu_members *m);
+enum mu_status mu_peers_dup(const struct mu_members *m, MPI_Comm *out);
+enum mu_status mu_peers_split(const struct mu_members *m, int colour, MPI_Comm *out);
+/* All that wait in a collective of these ranks, for mu_meeting_enter. Not collective. */
+struct mu_meeting mu_peers_meeting(const struct mu_members *m, const char *what);
 
 /*
  * Communicators of one's own. _dup, and _split for the ranks that pass the same colour, in the
@@ -315,6 +332,8 @@ struct mu_awaited {
 	bool patient, setup;
 };
 void mu_awaited_add(struct mu_awaited *a, int rank);
+/* All other ranks of my role. */
+void mu_awaited_peers(struct mu_awaited *a, const struct mu_members *m);
 /* Fill in *a, which is zero. No ranks and not somebody: nobody owes anything. */
 typedef void mu_awaited_fn(const void *context, struct mu_awaited *a);
 /*
@@ -326,11 +345,6 @@ enum mu_status mu_waiter_check(struct mu_waiter *w, mu_awaited_fn *fn, const voi
  * For a loop around non-blocking collectives of the caller's own: call _enter at the start; it sets
  * w->watch. mu_awaited_meeting, with the meeting as context, names the ranks that have not arrived.
  */
-struct mu_meeting {
-	MPI_Comm comm;
-	const char *what;
-	bool setup; /* see struct mu_awaited */
-};
 void mu_meeting_enter(const struct mu_meeting *meeting, struct mu_waiter *w);
 mu_awaited_fn mu_awaited_meeting;
 
@@ -364,15 +378,15 @@ bool mu_agree_reporter(enum mu_status st, MPI_Comm comm, int *reporter);
 
 /*
  * Minimum of one value per rank without waiting: every rank calls _begin when it has its value,
- * then _test now and then; once *done is true, `least` is the minimum. One vote at a time. _open is
- * collective over comm and duplicates it. The struct must not move between _begin and *done.
+ * then _test now and then; once *done is true, `least` is the minimum. One vote at a time. The
+ * struct must not move between _begin and *done. _open is collective over the ranks of a role.
  */
 struct mu_vote {
 	MPI_Comm comm;
 	MPI_Request request;
 	int mine, least;
 };
-enum mu_status mu_vote_open(struct mu_vote *v, MPI_Comm comm);
+enum mu_status mu_vote_open(struct mu_vote *v, const struct mu_members *m);
 void mu_vote_close(struct mu_vote *v);
 enum mu_status mu_vote_begin(struct mu_vote *v, int value);
 enum mu_status mu_vote_test(struct mu_vote *v, bool *done);

@@ -39,11 +39,11 @@ MU_BEGIN_C
 enum mu_status mu_kv_gpus_check(void);
 
 /*
- * *apart: does each of these GPUs, all open, belong to only one rank of comm? Collective
- * over comm, of workers, with the same result on all. Call mu_kv_gpus_check first.
+ * *apart: does each of these GPUs, all open, belong to only one worker? Collective over
+ * workers, with the same result on all. Call mu_kv_gpus_check first.
  */
-enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n, MPI_Comm comm,
-				bool *apart);
+enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n,
+				const struct mu_members *m, bool *apart);
 
 struct mu_kv_device {
 	struct mu_device *device; /* open until after mu_kv_leave_devices */

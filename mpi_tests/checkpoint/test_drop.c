@@ -73,7 +73,7 @@ static void open_all(struct handles *h, const char *type)
 		must(mu_kv_weights_init(h->job.kv));
 	open_keys(h, type);
 	must(mu_window_open(&h->window, &members.topology, 100));
-	must(mu_vote_open(&h->vote, members.comm));
+	must(mu_vote_open(&h->vote, &members));
 	must(mu_comm_dup(members.comm, &h->own, "all ranks"));
 	must(mu_comm_split(members.comm, rank % 2, rank, &h->half));
 	must(mu_passage_new(&h->in, &(struct mu_passage_config){.comm = h->own,

@@ -22,14 +22,15 @@ enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e, struct check
 					 bool own)
 {
 	enum mu_status st = MU_OK;
-	size_t n_slices, workers = (size_t)e->members->num_workers;
+	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 
-	*a = (struct checkpoint_arrays){.n = 0};
+	*a = (struct checkpoint_arrays){.workers = e->members->num_workers};
 	a->n_states = mu_kv_state_names(e->kv, a->states);
 	if (own)
 		mu_kv_own(e->kv, &a->own);
-	MU_TRY(MU_ALLOC(a->all, (1 + (size_t)a->n_states + a->own.n * workers) * n_slices,
+	MU_TRY(MU_ALLOC(a->all,
+			(1 + (size_t)a->n_states + a->own.n * (size_t)a->workers) * n_slices,
 			"table of a checkpoint"));
 	for (size_t k = 0; k < n_slices; k++)
 		a->all[a->n++] =
@@ -39,8 +40,8 @@ enum mu_status mu_checkpoint_arrays_make(const struct mu_engine *e, struct check
 			if (slices[k].rule == MU_SLICE_LEARN)
 				a->all[a->n++] = (struct checkpoint_array){
 					.of = CHECKPOINT_ARRAY_STATE, .which = i, .key = k};
-	for (size_t w = 0; w < workers; w++)
-		add_worker(a, (int)w, n_slices);
+	for (int w = 0; w < a->workers; w++)
+		add_worker(a, w, n_slices);
 out:
 	return st;
 }

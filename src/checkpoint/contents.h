@@ -104,6 +104,7 @@ struct checkpoint_array {
 	size_t key;
 };
 struct checkpoint_arrays {
+	int workers; /* each has its own arrays */
 	size_t n;
 	struct checkpoint_array *all;
 	int n_states;

@@ -5,14 +5,13 @@
  */
 #include "snapshot.h"
 
-static enum mu_status write_own_counts(const struct mu_engine *e,
-				       const struct checkpoint_arrays *arrays,
+static enum mu_status write_own_counts(const struct checkpoint_arrays *arrays,
 				       const struct mu_kv_own_counts *all,
 				       struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
 
-	for (int w = 0; arrays->own.n > 0 && w < e->members->num_workers; w++) {
+	for (int w = 0; arrays->own.n > 0 && w < arrays->workers; w++) {
 		char name[32], text[160];
 
 		snprintf(name, sizeof name, "worker-%d", w);
@@ -60,7 +59,7 @@ static enum mu_status create(struct checkpoint_new_file *f, const struct checkpo
 
 	MU_TRY(mu_array_file_create(&file, f->path));
 	MU_TRY(write_attributes(f->e, at, file));
-	MU_TRY(write_own_counts(f->e, arrays, counts, file));
+	MU_TRY(write_own_counts(arrays, counts, file));
 	f->n_bytes = 0;
 	for (size_t i = 0; i < arrays->n; i++) {
 		const struct mu_shape *shape = mu_plan_slice_shape(f->e->plan, arrays->all[i].key);
@@ -87,17 +86,17 @@ enum mu_status mu_checkpoint_new_file_create(struct checkpoint_new_file *f,
 	const struct mu_members *m = f->e->members;
 	struct mu_kv_own_counts *counts = NULL;
 	uint64_t *places = NULL;
+	int n;
 
 	MU_TRY(MU_ALLOC(places, arrays->n + 1, "places in a checkpoint"));
-	if (arrays->own.n > 0) {
-		MU_TRY(MU_ALLOC(counts, (size_t)m->num_workers, "counts of workers"));
-		MU_TRY(mu_allgather(&arrays->own.counts, counts, sizeof *counts, m->peers));
-	}
+	if (arrays->own.n > 0)
+		MU_TRY(mu_peers_gather(m, &arrays->own.counts, sizeof *counts, (void **)&counts,
+				       &n));
 	st = m->index == 0 ? create(f, arrays, at, counts, places) : MU_OK;
 	if (!f->alone) {
-		MU_TRY(mu_agree(st, m->peers)); /* with the time limit: a host may be lost */
-		MU_TRY(mu_bcast(f->written, sizeof f->written, 0, m->peers));
-		MU_TRY(mu_bcast(places, (arrays->n + 1) * sizeof *places, 0, m->peers));
+		MU_TRY(mu_peers_agree(m, st)); /* with the time limit: a host may be lost */
+		MU_TRY(mu_peers_share(m, f->written, sizeof f->written));
+		MU_TRY(mu_peers_share(m, places, (arrays->n + 1) * sizeof *places));
 	}
 	MU_TRY(st);
 	for (size_t p = 0; p < snapshot->n_pieces; p++) {

@@ -306,7 +306,7 @@ enum mu_status mu_checkpoint_resume_find(const struct mu_engine *e, size_t examp
 	MU_TRY(MU_ALLOC(*resume, 1, "position of a resumed run"));
 	s.found = *resume;
 	MU_TRY(mu_agree_late(chooses ? find(&s) : MU_OK, m->comm));
-	MU_TRY(mu_bcast(*resume, sizeof **resume, m->worker_ranks[0], m->comm));
+	MU_TRY(mu_members_follow(m, *resume, sizeof **resume));
 out:
 	return st;
 }
@@ -450,7 +450,7 @@ static enum mu_status load_own(struct loader *l)
 	enum mu_status st = MU_OK;
 	const struct mu_engine *e = l->e;
 	const int workers = (int)l->from->at.workers, mine = e->members->index;
-	const bool same = workers == e->members->num_workers;
+	const bool same = workers == l->arrays.workers;
 	size_t n_slices;
 	const struct mu_slice *slices = mu_plan_slices(e->plan, &n_slices);
 

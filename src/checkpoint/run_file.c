@@ -110,20 +110,12 @@ static void put_ranks(struct mu_json *j, const struct mu_members *m, const doubl
 {
 	mu_json_open(j, "ranks", '[');
 	for (int r = 0; r < m->size; r++) {
-		int index = 0;
-		bool server = false;
+		int index;
+		const enum mu_role role = mu_members_role(m, r, &index);
 
-		for (int w = 0; w < m->num_workers; w++)
-			if (m->worker_ranks[w] == r)
-				index = w;
-		for (int s = 0; s < m->num_servers; s++)
-			if (m->server_ranks[s] == r) {
-				index = s;
-				server = true;
-			}
 		mu_json_open(j, NULL, '{');
 		mu_json_number(j, "rank", r);
-		mu_json_text(j, "role", mu_role_name(server ? MU_ROLE_SERVER : MU_ROLE_WORKER));
+		mu_json_text(j, "role", mu_role_name(role));
 		mu_json_number(j, "index", index);
 		mu_json_text(j, "host", m->topology.hosts[r]);
 		if (memory)

@@ -5,6 +5,7 @@
  */
 #include "saver.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include "snapshot.h"
@@ -31,7 +32,7 @@ struct checkpoint_saver {
 	struct checkpoint_writer writer;
 	struct mu_vote vote;                 /* of the workers: the lowest that failed, if any */
 	size_t best_epoch;                   /* of the position that is saved */
-	int lowest;                          /* worker that failed; num_workers: none */
+	int lowest;                          /* worker that failed; INT_MAX: none */
 	enum mu_status error;                /* of the thread */
 	char message[CHECKPOINT_PATH + 256]; /* its message */
 	double started, waited;              /* last save: its start, seconds training waited */
@@ -55,7 +56,7 @@ enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const str
 	s->e = s->file.e = e;
 	s->back = back;
 	s->last = mu_now();
-	MU_TRY(mu_vote_open(&s->vote, e->members->peers));
+	MU_TRY(mu_vote_open(&s->vote, e->members));
 out:
 	return st;
 }
@@ -90,7 +91,7 @@ enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s)
 	if (!s || s->e->conf->save_minutes <= 0)
 		goto out;
 	s->late = is_late(s);
-	MU_TRY(mu_bcast(&s->late, sizeof s->late, 0, s->e->members->peers));
+	MU_TRY(mu_peers_share(s->e->members, &s->late, sizeof s->late));
 out:
 	return st;
 }
@@ -139,7 +140,7 @@ static enum mu_status agree_to_save(struct checkpoint_saver *s)
 
 	if (!goes_on(s))
 		return mine;
-	MU_TRY(mu_allreduce_long(&refused, 1, MPI_MAX, s->e->members->peers));
+	MU_TRY(mu_peers_reduce(s->e->members, &refused, 1, MPI_MAX));
 	if (refused && mine == MU_OK)
 		MU_FAIL(MU_ERR_PEER, "checkpoint: a worker goes back to an older one");
 out:
@@ -171,7 +172,7 @@ enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 			   sizeof s->file.path);
 	MU_TRY(mu_kv_step_end(e->kv));
 	MU_TRY(mu_checkpoint_arrays_make(e, &arrays, !alone));
-	at.workers = (size_t)e->members->num_workers;
+	at.workers = (size_t)arrays.workers;
 	at.batch = e->team.n * e->train->config.batch;
 	MU_TRY(mu_checkpoint_snapshot_copy(&s->snapshot, e, &arrays, &at, alone));
 	MU_TRY(mu_checkpoint_new_file_create(&s->file, &arrays, &at, &s->snapshot));
@@ -193,7 +194,6 @@ out:
 static enum mu_status begin_vote(struct checkpoint_saver *s)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_members *m = s->e->members;
 
 	st = mu_checkpoint_writer_end(&s->writer);
 	s->message[0] = '\0';
@@ -202,7 +202,7 @@ static enum mu_status begin_vote(struct checkpoint_saver *s)
 		mu_trace_clear();
 	}
 	s->error = st;
-	s->lowest = st != MU_OK ? m->index : m->num_workers;
+	s->lowest = st != MU_OK ? s->e->members->index : INT_MAX;
 	s->stage = AGREE;
 	st = MU_OK;
 	if (!s->file.alone)
@@ -236,7 +236,7 @@ static enum mu_status end_vote(struct checkpoint_saver *s)
 	if (!done)
 		goto out;
 	s->stage = NONE;
-	if (s->lowest < m->num_workers) {
+	if (s->lowest < INT_MAX) {
 		unlink(s->file.written); /* the job may end before worker 0 removes it */
 		mu_replace_release(&s->file.replace);
 		if (s->lowest == m->index)
@@ -298,9 +298,7 @@ static void await_votes(const void *context, struct mu_awaited *a)
 	const struct mu_members *m = context;
 
 	snprintf(a->what, sizeof a->what, "the other workers' parts of a checkpoint");
-	for (int w = 0; w < m->num_workers; w++)
-		if (w != m->index)
-			mu_awaited_add(a, m->worker_ranks[w]);
+	mu_awaited_peers(a, m);
 }
 
 /* The time limit of waits holds for other workers, not for the disk. */

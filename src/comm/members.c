@@ -19,12 +19,12 @@ enum mu_status mu_peers_agree(const struct mu_members *m, enum mu_status st)
 }
 
 enum mu_status mu_peers_gather(const struct mu_members *m, const void *mine, size_t nbytes,
-			       void **all, const char *what)
+			       void **all, int *n)
 {
 	enum mu_status st = MU_OK;
-	const int n = m->role == MU_ROLE_WORKER ? m->num_workers : m->num_servers;
 
-	MU_TRY(mu_agree(mu_alloc(all, (size_t)n * nbytes, what), m->peers));
+	*n = m->role == MU_ROLE_WORKER ? m->num_workers : m->num_servers;
+	MU_TRY(mu_agree(mu_alloc(all, (size_t)*n * nbytes, "values of all workers"), m->peers));
 	MU_TRY(mu_allgather(mine, *all, nbytes, m->peers));
 out:
 	return st;
@@ -40,9 +40,29 @@ enum mu_status mu_peers_reduce(const struct mu_members *m, long *values, size_t 
 	return mu_allreduce_long(values, n, op, m->peers);
 }
 
+enum mu_status mu_peers_sum(const struct mu_members *m, double *values, size_t n)
+{
+	return mu_allreduce_double(values, n, MPI_SUM, m->peers);
+}
+
 enum mu_status mu_peers_meet(const struct mu_members *m)
 {
 	return mu_barrier(m->peers);
+}
+
+enum mu_status mu_peers_dup(const struct mu_members *m, MPI_Comm *out)
+{
+	return mu_comm_dup(m->peers, out, "the other ranks to make a communicator");
+}
+
+enum mu_status mu_peers_split(const struct mu_members *m, int colour, MPI_Comm *out)
+{
+	return mu_comm_split(m->peers, colour, m->index, out);
+}
+
+struct mu_meeting mu_peers_meeting(const struct mu_members *m, const char *what)
+{
+	return (struct mu_meeting){.comm = m->peers, .what = what};
 }
 
 /* ---- roles ---- */

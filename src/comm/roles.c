@@ -9,14 +9,24 @@ const char *mu_role_name(enum mu_role role)
 	return role == MU_ROLE_WORKER ? "worker" : "server";
 }
 
+bool mu_members_alone(const struct mu_members *m)
+{
+	return m->num_workers == 1;
+}
+
 bool mu_members_lead(const struct mu_members *m)
 {
 	return m->role == MU_ROLE_WORKER && m->index == 0;
 }
 
-int mu_members_rank(const struct mu_members *m, enum mu_role role, int i)
+int mu_worker_rank(const struct mu_members *m, int w)
 {
-	return role == MU_ROLE_WORKER ? m->worker_ranks[i] : m->server_ranks[i];
+	return m->worker_ranks[w];
+}
+
+int mu_server_rank(const struct mu_members *m, int s)
+{
+	return m->server_ranks[s];
 }
 
 enum mu_role mu_members_role(const struct mu_members *m, int rank, int *index)
@@ -48,7 +58,14 @@ const char *mu_members_who(const struct mu_members *m, char *text, size_t nbytes
 	return mu_members_name(m, m->rank, text, nbytes);
 }
 
-const char *mu_members_worker(const struct mu_members *m, int w, char *text, size_t nbytes)
+const char *mu_worker_name(const struct mu_members *m, int w, char *text, size_t nbytes)
 {
 	return mu_members_name(m, m->worker_ranks[w], text, nbytes);
+}
+
+const char *mu_members_text(const struct mu_members *m, char *text, size_t nbytes)
+{
+	snprintf(text, nbytes, "%d worker%s, %d server%s", m->num_workers, MU_S(m->num_workers),
+		 m->num_servers, MU_S(m->num_servers));
+	return text;
 }

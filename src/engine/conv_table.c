@@ -193,7 +193,7 @@ enum mu_status mu_engine_conv_share(struct mu_engine *e)
 	const struct mu_members *m = e->members;
 	struct engine_conv *c = e->conv;
 
-	MU_TRY(mu_bcast(c, sizeof *c, m->worker_ranks[0], m->comm));
+	MU_TRY(mu_members_follow(m, c, sizeof *c));
 	c->hash = mu_hash(MU_HASH_START, c->text, strlen(c->text));
 	if (*c->text)
 		MU_TRY(mu_agree(parse(c), m->comm));

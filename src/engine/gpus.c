@@ -126,7 +126,7 @@ static enum mu_status find_apart(struct mu_engine *e, bool *apart)
 
 	for (size_t i = 0; i < s->list.n; i++)
 		devices[i] = &s->of[i].device;
-	MU_TRY(mu_kv_gpus_apart(devices, s->list.n, e->members->peers, apart));
+	MU_TRY(mu_kv_gpus_apart(devices, s->list.n, e->members, apart));
 out:
 	return st;
 }
@@ -178,7 +178,7 @@ out:
 
 bool mu_engine_gpus_alone(const struct mu_engine *e)
 {
-	return e->store->on_gpus && e->devices.list.n == 1 && e->members->num_workers == 1 &&
+	return e->store->on_gpus && e->devices.list.n == 1 && mu_members_alone(e->members) &&
 	       !mu_engine_gpus_by_nodes(e->conf, e->store);
 }
 
@@ -202,7 +202,7 @@ enum mu_status mu_engine_gpus_join(struct mu_engine *e)
 	struct engine_devices *s = &e->devices;
 	struct mu_kv_device *use = NULL;
 
-	MU_TRY(mu_agree(MU_ALLOC(use, s->list.n, "GPUs"), e->members->peers));
+	MU_TRY(mu_peers_agree(e->members, MU_ALLOC(use, s->list.n, "GPUs")));
 	/* Only the GPU's own update follows backward: no sum waits for parts of it. */
 	e->early_backward = mu_engine_gpus_alone(e) && e->ops->backward_begin;
 	for (size_t i = 0; i < s->list.n; i++) {

@@ -208,13 +208,13 @@ out:
 	return st;
 }
 
-enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm)
+enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, const struct mu_members *members)
 {
 	enum mu_status st = MU_OK;
 	double sums[2 + MU_LOSS_SUMS] = {m->samples, m->counted};
 
 	memcpy(sums + 2, m->sums, sizeof m->sums);
-	MU_TRY(mu_allreduce_double(sums, 2 + MU_LOSS_SUMS, MPI_SUM, comm));
+	MU_TRY(mu_peers_sum(members, sums, 2 + MU_LOSS_SUMS));
 	m->samples = sums[0];
 	m->counted = sums[1];
 	memcpy(m->sums, sums + 2, sizeof m->sums);

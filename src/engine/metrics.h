@@ -31,6 +31,6 @@ enum mu_status mu_engine_metrics_check(const struct conf *v);
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
 					const struct conf *v);
 /* Collective over comm. */
-enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, MPI_Comm comm);
+enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, const struct mu_members *members);
 
 #endif

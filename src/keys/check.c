@@ -317,7 +317,7 @@ static enum mu_status tell(const struct mu_members *m, int w, const struct new_k
 	enum mu_status st = MU_OK;
 	const struct new_key *first = k->fault == OTHER ? &theirs[k->n_items] : k;
 	const struct mu_key_text key = mu_key_text((int)k->number, k->name);
-	const int rank = m->worker_ranks[w];
+	const int rank = mu_worker_rank(m, w);
 
 	switch ((enum fault)k->fault) {
 	case FINE: break;
@@ -397,9 +397,9 @@ out:
 enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu_kv_item *items)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_members *m = keys->members;
 	struct new_key *theirs = NULL, *all = NULL;
 	struct new_key mine;
+	int n_workers;
 	size_t n_theirs = 0;
 	const struct mu_kv_item **sorted = NULL;
 
@@ -413,10 +413,9 @@ enum mu_status mu_keys_check_new(struct mu_keys *keys, size_t n, const struct mu
 				 judge(keys, n, items, n == n_theirs ? theirs : NULL, sorted);
 	if (mine.fault == FINE && n != n_theirs)
 		mine = (struct new_key){.fault = COUNT, .n_items = n};
-	MU_TRY(MU_ALLOC(all, (size_t)m->num_workers, "answers about new keys"));
-	MU_TRY(keys->ops->gather(keys, &mine, all, sizeof mine));
-	for (int w = 0; w < m->num_workers; w++)
-		MU_TRY(tell(m, w, &all[w], theirs, n_theirs));
+	MU_TRY(mu_keys_gather(keys, &mine, sizeof mine, (void **)&all, &n_workers));
+	for (int w = 0; w < n_workers; w++)
+		MU_TRY(tell(keys->members, w, &all[w], theirs, n_theirs));
 out:
 	mu_free(sorted);
 	mu_free(theirs);

@@ -115,3 +115,15 @@ enum mu_status mu_keys_config_agree(const struct mu_keys *keys, const struct mu_
 
 	return mu_store_settings_agree(&all, config, keys->members, keys->comm);
 }
+
+enum mu_status mu_keys_gather(struct mu_keys *keys, const void *mine, size_t nbytes, void **all,
+			      int *n)
+{
+	enum mu_status st = MU_OK;
+
+	*n = keys->members->num_workers;
+	MU_TRY(mu_alloc(all, (size_t)*n * nbytes, "values of all workers"));
+	MU_TRY(keys->ops->gather(keys, mine, *all, nbytes));
+out:
+	return st;
+}

@@ -124,20 +124,20 @@ out:
 	return st;
 }
 
-enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what)
+enum mu_status mu_keys_link_meet(struct mu_keys *keys, const struct mu_meeting *meeting,
+				 MPI_Request *request)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_meeting meeting = {.comm = keys->members->peers, .what = what};
 	struct mu_waiter waiter;
 	int done = 0;
 
 	mu_waiter_init(&waiter, keys->members);
-	mu_meeting_enter(&meeting, &waiter);
+	mu_meeting_enter(meeting, &waiter);
 	for (;;) {
 		MU_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
 		if (done)
 			break;
-		MU_TRY(idle(keys, &waiter, mu_awaited_meeting, &meeting));
+		MU_TRY(idle(keys, &waiter, mu_awaited_meeting, meeting));
 	}
 out:
 	if (st != MU_OK)

@@ -62,7 +62,8 @@ void mu_keys_pushes_end(struct mu_keys *keys, struct mu_keys_links *sent);
 enum mu_status mu_keys_link_wait(struct mu_keys *keys, size_t n, MPI_Request *requests,
 				 const char *what);
 /* The same for a collective of all workers that has begun. */
-enum mu_status mu_keys_link_meet(struct mu_keys *keys, MPI_Request *request, const char *what);
+enum mu_status mu_keys_link_meet(struct mu_keys *keys, const struct mu_meeting *meeting,
+				 MPI_Request *request);
 /* A nap between two polls that found nothing, with the limits of a wait for a round of a key. */
 enum mu_status mu_keys_link_nap(struct mu_keys *keys, struct mu_waiter *waiter,
 				const struct mu_key *key);

@@ -272,18 +272,17 @@ enum mu_status mu_keys_check_all(struct mu_keys *keys, const char *call)
 	struct call_name {
 		char text[32];
 	} mine = {""}, *all = NULL;
-	const int n = keys ? keys->members->num_workers : 0;
+	int n;
 
 	MU_TRY(mu_keys_check_alone(keys, call));
 	snprintf(mine.text, sizeof mine.text, "%s", call);
-	MU_TRY(MU_ALLOC(all, (size_t)n, "calls of all workers"));
-	MU_TRY(keys->ops->gather(keys, &mine, all, sizeof mine));
+	MU_TRY(mu_keys_gather(keys, &mine, sizeof mine, (void **)&all, &n));
 	for (int w = 1; w < n; w++) {
 		if (strcmp(all[w].text, all[0].text) != 0)
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"worker %d (rank %d) calls %s, and worker 0 %s: all workers make "
 				"the collective calls in one order",
-				w, keys->members->worker_ranks[w], all[w].text, all[0].text);
+				w, mu_worker_rank(keys->members, w), all[w].text, all[0].text);
 	}
 out:
 	mu_free(all);

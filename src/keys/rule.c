@@ -30,16 +30,16 @@ static enum mu_status check_same(struct mu_keys *keys, const struct mu_rule_orde
 	enum mu_status st = MU_OK;
 	const struct mu_members *m = keys->members;
 	struct mu_rule_order *all = NULL;
+	int n;
 
-	MU_TRY(MU_ALLOC(all, (size_t)m->num_workers, "rules of all workers"));
-	MU_TRY(keys->ops->gather(keys, mine, all, sizeof *mine));
-	for (int w = 0; w < m->num_workers; w++) {
+	MU_TRY(mu_keys_gather(keys, mine, sizeof *mine, (void **)&all, &n));
+	for (int w = 0; w < n; w++) {
 		if (all[w].kind == MU_RULE_BAD)
-			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d): %s", w, m->worker_ranks[w],
+			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d): %s", w, mu_worker_rank(m, w),
 				all[w].name);
 		if (all[w].kind != all[0].kind || strcmp(all[w].name, all[0].name) != 0)
 			MU_FAIL(MU_ERR_ARGUMENT, "worker %d (rank %d) sets %s, worker 0 %s", w,
-				m->worker_ranks[w], rule_text(&all[w]).text,
+				mu_worker_rank(m, w), rule_text(&all[w]).text,
 				rule_text(&all[0]).text);
 	}
 out:

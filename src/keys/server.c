@@ -21,7 +21,7 @@ static enum mu_status open_conn(struct mu_keys_server *s, size_t w)
 	struct mu_keys_conn *c = &s->conns[w];
 
 	c->worker = w;
-	c->rank = s->keys->members->worker_ranks[w];
+	c->rank = mu_worker_rank(s->keys->members, (int)w);
 	MU_TRY(MU_ALLOC(c->head, KEYS_HEAD_BYTES, "head of a call"));
 	MU_TRY(MU_ALLOC(c->answer, KEYS_HEAD_BYTES, "head of an answer"));
 	MU_TRY(MU_ALLOC(c->items, KEYS_MAX_ITEMS, "items of a call"));

@@ -234,4 +234,8 @@ enum mu_status mu_keys_requests_end(struct mu_keys *keys);
 /* The store is freed: a warning if requests are left, which the caller may still end. */
 void mu_keys_requests_abandon(struct mu_keys *keys);
 
+/* *all: new memory with nbytes of each of the *n workers. Collective over workers. */
+enum mu_status mu_keys_gather(struct mu_keys *keys, const void *mine, size_t nbytes, void **all,
+			      int *n);
+
 #endif

@@ -421,11 +421,12 @@ static void leave(struct mu_keys *keys)
 static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_meeting others = mu_peers_meeting(keys->members, "the other workers");
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
-			      keys->members->peers, &request));
-	MU_TRY(mu_keys_link_meet(keys, &request, "the other workers"));
+			      others.comm, &request));
+	MU_TRY(mu_keys_link_meet(keys, &others, &request));
 out:
 	return st;
 }
@@ -434,6 +435,7 @@ out:
 static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_meeting first = mu_peers_meeting(keys->members, "worker 0");
 	MPI_Request request = MPI_REQUEST_NULL;
 	void *copy = NULL, *place = data;
 
@@ -441,8 +443,8 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 		place = memcpy(copy, data, nbytes);
 	else
 		mu_trace_clear(); /* the others are in the call */
-	MU_MPI(MPI_Ibcast(place, mu_count(nbytes), MPI_BYTE, 0, keys->members->peers, &request));
-	MU_TRY(mu_keys_link_meet(keys, &request, "worker 0"));
+	MU_MPI(MPI_Ibcast(place, mu_count(nbytes), MPI_BYTE, 0, first.comm, &request));
+	MU_TRY(mu_keys_link_meet(keys, &first, &request));
 	if (copy)
 		memcpy(data, copy, nbytes);
 out:

@@ -112,16 +112,16 @@ struct mu_kv_nodes {
 /* What an owner of pieces needs to compute norms with the other owners. rounds 0: no norms. */
 struct mu_kv_norms {
 	int rounds, n_owners;
-	MPI_Comm owners;
+	MPI_Comm owners; /* all ranks of a role */
 	size_t n_words, n_pieces;
 	struct mu_share share; /* set before mu_kv_norms_init, or empty */
 	uint64_t *sums, *all;  /* sums of this owner, later of all; sums of each owner */
 	uint64_t *parts;       /* the sums of each thread of share */
 };
 
-/* owners: not used if n_owners is 1. */
+/* Of all ranks of this role; m NULL: of this rank alone. */
 enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim *optim,
-				MPI_Comm owners, int n_owners);
+				const struct mu_members *m);
 void mu_kv_norms_release(struct mu_kv_norms *norms);
 /* Sets pointers to piece p's weights and gradients. */
 typedef void mu_kv_find_fn(const void *context, size_t p, const float **weights,
@@ -328,7 +328,7 @@ struct mu_kv_saved {
 /* What acts on this rank. */
 struct mu_kv_ends {
 	int n_servers;                 /* server ends: on server ranks, or on workers */
-	const int *server_ranks;       /* of these ranks */
+	int n_workers;
 	struct mu_kv_replica *replica; /* local SGD, on workers; else NULL */
 	struct mu_kv_worker *worker;   /* the ends of this rank, in a store between ranks */
 	struct mu_kv_server *server;
@@ -361,6 +361,17 @@ struct mu_kv {
 	struct mu_kv_saved saved;
 	struct mu_kv_ends ends;
 };
+
+static inline int mu_kv_worker_rank(const struct mu_kv *kv, size_t w)
+{
+	return mu_worker_rank(kv->members, (int)w);
+}
+
+/* Of a server end. */
+static inline int mu_kv_server_rank(const struct mu_kv *kv, int s)
+{
+	return kv->kind.hosted ? mu_worker_rank(kv->members, s) : mu_server_rank(kv->members, s);
+}
 
 /* The larger of this rank's own notice and the received one. */
 static inline uint64_t mu_kv_current_notice(const struct mu_kv *kv)

@@ -27,7 +27,7 @@ static void find_servers(struct mu_kv *kv)
 	const struct mu_members *m = kv->members;
 
 	kv->ends.n_servers = kv->kind.hosted ? m->num_workers : m->num_servers;
-	kv->ends.server_ranks = kv->kind.hosted ? m->worker_ranks : m->server_ranks;
+	kv->ends.n_workers = m->num_workers;
 }
 
 enum mu_status mu_kv_outline(struct mu_kv *kv, const struct mu_kv_config *config)
@@ -400,7 +400,7 @@ enum mu_status mu_kv_meet(struct mu_kv *kv)
 
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_meet"));
 	MU_TRY(mu_kv_step_end(kv));
-	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_barrier(kv->members->peers));
+	MU_TRY(kv->ops->meet ? kv->ops->meet(kv) : mu_peers_meet(kv->members));
 out:
 	return st;
 }

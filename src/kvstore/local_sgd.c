@@ -129,7 +129,7 @@ static enum mu_status step_begin(struct mu_kv *kv)
 
 	kv->step.number--; /* the store below counts averages */
 	r->lr = kv->rates.factor * mu_schedule_lr(&r->schedule, mu_kv_replica_progress(kv),
-						  kv->members->num_workers * kv->step.count);
+						  kv->ends.n_workers * kv->step.count);
 	kv->rates.lr = r->lr;
 	r->count += kv->step.count;
 	return MU_OK;
@@ -216,7 +216,7 @@ double mu_kv_replica_lr(const struct mu_kv *kv)
 
 double mu_kv_replica_progress(const struct mu_kv *kv)
 {
-	return kv->rates.progress + kv->members->num_workers * kv->ends.replica->count;
+	return kv->rates.progress + kv->ends.n_workers * kv->ends.replica->count;
 }
 
 /* ---- checkpoints ---- */

@@ -15,7 +15,7 @@ static void log_connection(const struct mu_kv *kv, int s)
 	if (n > 1)
 		snprintf(messages, sizeof messages, "messages for all %zu workers of the node", n);
 	mu_members_who(kv->members, mine, sizeof mine);
-	mu_members_name(kv->members, kv->ends.server_ranks[s], other, sizeof other);
+	mu_members_name(kv->members, mu_kv_server_rank(kv, s), other, sizeof other);
 	mu_log_info("connection: %s and %s: %s", mine, other,
 		    mu_kv_is_own(kv, s)            ? "calls within the rank"
 		    : kv->ends.worker->shm[s].pipe ? "memory that the node shares"
@@ -74,7 +74,7 @@ void mu_kv_log_order(const struct mu_kv *kv, enum wire_kind kind)
 {
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_traffic_write(&kv->traffic, MU_TRAFFIC_OUT, kv->ends.server_ranks[s],
+			mu_traffic_write(&kv->traffic, MU_TRAFFIC_OUT, mu_kv_server_rank(kv, s),
 					 sizeof(struct wire_order), -1, "order %s of step %llu",
 					 kind_name(kind), (unsigned long long)kv->step.number);
 }
@@ -83,7 +83,7 @@ void mu_kv_log_answers(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_traffic_write(&kv->traffic, MU_TRAFFIC_IN, kv->ends.server_ranks[s],
+			mu_traffic_write(&kv->traffic, MU_TRAFFIC_IN, mu_kv_server_rank(kv, s),
 					 sizeof(struct wire_answer), -1, "answer to step %llu",
 					 (unsigned long long)kv->step.number);
 }
@@ -91,8 +91,8 @@ void mu_kv_log_answers(const struct mu_kv *kv)
 void mu_kv_log_first(const struct mu_kv *kv, const struct mu_kv_part *part,
 		     enum mu_traffic_direction direction)
 {
-	const int rank = direction == MU_TRAFFIC_OUT ? kv->ends.server_ranks[part->server]
-						     : kv->members->worker_ranks[0];
+	const int rank = direction == MU_TRAFFIC_OUT ? mu_kv_server_rank(kv, part->server)
+						     : mu_kv_worker_rank(kv, 0);
 
 	mu_traffic_write(&kv->traffic, direction, rank, part->n * sizeof(float), -1,
 			 "first weights of bucket %zu",
@@ -149,7 +149,7 @@ void mu_kv_log_bucket(struct mu_kv *kv, size_t bucket, enum mu_traffic_direction
 void mu_kv_log_server_order(const struct mu_kv_server *s, size_t w)
 {
 	if (w != s->self)
-		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_IN, s->kv->members->worker_ranks[w],
+		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_IN, mu_kv_worker_rank(s->kv, w),
 				 sizeof(struct wire_order), -1, "order %s of step %llu",
 				 kind_name(s->from.peers[w].doing),
 				 (unsigned long long)s->from.peers[w].order.step);
@@ -158,7 +158,7 @@ void mu_kv_log_server_order(const struct mu_kv_server *s, size_t w)
 void mu_kv_log_server_answer(const struct mu_kv_server *s, size_t w)
 {
 	if (w != s->self)
-		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_OUT, s->kv->members->worker_ranks[w],
+		mu_traffic_write(&s->kv->traffic, MU_TRAFFIC_OUT, mu_kv_worker_rank(s->kv, w),
 				 sizeof(struct wire_answer), -1, "answer to step %llu",
 				 (unsigned long long)s->from.peers[w].step);
 }
@@ -177,8 +177,7 @@ void mu_kv_log_server_part(const struct mu_kv_server *s, size_t p, size_t w,
 		return;
 	for (size_t i = 0; i < plan->buckets[b].n_parts; i++)
 		if (plan->parts[plan->buckets[b].first_part + i].at == at)
-			mu_traffic_write(&s->kv->traffic, direction,
-					 s->kv->members->worker_ranks[w],
+			mu_traffic_write(&s->kv->traffic, direction, mu_kv_worker_rank(s->kv, w),
 					 bytes_of(s->kv, coder, &s->held.parts[p], coded), -1,
 					 "%s bucket %zu, part %zu",
 					 direction == MU_TRAFFIC_IN ? "push of" : "pull of", b, i);

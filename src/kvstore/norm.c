@@ -8,15 +8,18 @@
 #include "kv.h"
 
 enum mu_status mu_kv_norms_init(struct mu_kv_norms *norms, const struct mu_optim *optim,
-				MPI_Comm owners, int n_owners)
+				const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
+	int n_owners = 1, rank;
 
+	if (m)
+		MU_TRY(mu_comm_rank(m->peers, &rank, &n_owners));
 	*norms = (struct mu_kv_norms){.rounds = mu_optim_rounds(optim),
 				      .share = norms->share,
 				      .n_words = mu_optim_words(optim),
 				      .n_pieces = mu_optim_pieces(optim),
-				      .owners = owners,
+				      .owners = m ? m->peers : MPI_COMM_NULL,
 				      .n_owners = n_owners};
 	if (norms->rounds == 0)
 		goto out;

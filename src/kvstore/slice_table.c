@@ -69,16 +69,16 @@ static enum mu_status compare(const struct mu_kv *kv, const struct summary *mine
 
 	MU_TRY(MU_ALLOC(all, (size_t)m->size, "summaries of the model"));
 	MU_TRY(mu_allgather(mine, all, sizeof *mine, kv->comm));
-	first = &all[m->worker_ranks[0]];
-	for (int w = 1; w < m->num_workers; w++) {
-		const struct summary *other = &all[m->worker_ranks[w]];
+	first = &all[mu_kv_worker_rank(kv, 0)];
+	for (int w = 1; w < kv->ends.n_workers; w++) {
+		const struct summary *other = &all[mu_worker_rank(m, w)];
 
 		if (other->hash != first->hash)
 			MU_FAIL(MU_ERR_USAGE,
 				"worker %d (rank %d) has another model than worker 0 (rank %d): "
 				"%llu keys with %llu elements, there %llu keys with %llu; start "
 				"every rank with the same options",
-				w, m->worker_ranks[w], m->worker_ranks[0],
+				w, mu_worker_rank(m, w), mu_worker_rank(m, 0),
 				(unsigned long long)other->n_slices, (unsigned long long)other->n,
 				(unsigned long long)first->n_slices, (unsigned long long)first->n);
 	}
@@ -136,7 +136,7 @@ enum mu_status mu_kv_model_share(struct mu_kv *kv, const struct mu_kv_config *co
 	enum mu_status st = MU_OK;
 	const struct mu_slice *slices = config->slices;
 	const size_t n_slices = config->n_slices;
-	const int root = kv->members->worker_ranks[0];
+	const int root = mu_kv_worker_rank(kv, 0);
 	struct summary mine = summarise(kv, config);
 	uint64_t sizes[2] = {n_slices, 0};
 	struct wire_slice *table = NULL;

@@ -19,7 +19,7 @@ static size_t share_of(const struct mu_kv *kv, size_t k)
 {
 	const struct mu_slice *slice = &kv->model.slices[k];
 	double middle = (double)slice->at + (double)slice->n_padded / 2;
-	size_t n = (size_t)kv->members->num_workers;
+	size_t n = (size_t)kv->ends.n_workers;
 	size_t share = (size_t)(middle / (double)kv->model.plan.n * (double)n);
 
 	return share < n ? share : n - 1;

@@ -86,7 +86,7 @@ enum mu_status mu_kv_transfer_begin(struct mu_kv *kv, enum wire_kind kind, struc
 	for (int s = 0; s < kv->ends.n_servers; s++) {
 		if (mu_kv_is_own(kv, s))
 			continue;
-		link.rank = kv->ends.server_ranks[s];
+		link.rank = mu_kv_server_rank(kv, s);
 		p->counts[s] = (struct wire_counts){kv->saved.states->updates,
 						    kv->saved.states->last_lr, 0};
 		MU_TRY(move(&link, &p->counts[s], sizeof p->counts[s]));
@@ -209,7 +209,7 @@ static enum mu_status exchange(struct mu_kv_server *s, size_t w)
 	struct wire_counts *counts = &s->from.peers[w].counts;
 
 	*counts = get_counts(s);
-	link.rank = s->kv->members->worker_ranks[w];
+	link.rank = mu_kv_worker_rank(s->kv, w);
 	MU_TRY(mu_requests_new(&link.requests, 1 + (1 + MU_KV_MAX_STATES) * s->held.n_parts));
 	MU_TRY(move_all(s, &order, &link, counts));
 	MU_TRY(mu_wait_woken(s->kv->members, mu_count(link.n), link.requests,

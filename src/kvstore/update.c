@@ -21,7 +21,7 @@ enum mu_status mu_kv_update_open(struct mu_kv *kv, struct mu_kv_update *u,
 					  kv->model.plan.buckets[b].at};
 	MU_TRY(mu_optim_new(&u->optim, &optim, kv->model.slices, kv->model.n_slices, pieces, n));
 	u->norms.share = kv->share;
-	MU_TRY(mu_kv_norms_init(&u->norms, u->optim, MPI_COMM_NULL, 1));
+	MU_TRY(mu_kv_norms_init(&u->norms, u->optim, NULL));
 out:
 	mu_free(pieces);
 	return st;

@@ -76,10 +76,10 @@ out:
 }
 
 enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options *options,
-				  const struct mu_members *m, bool again)
+				  const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
-	const bool server = m->role == MU_ROLE_SERVER, worker_0 = !server && m->index == 0;
+	const bool server = m->role == MU_ROLE_SERVER, worker_0 = mu_members_lead(m);
 	const bool plain = mu_report_is_plain(v);
 	char node[32] = "", who[32] = "";
 	struct mu_log_config stream = {.plain = plain, .colour = mu_comm_colours()}, file;
@@ -94,7 +94,7 @@ enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options 
 	stream.time = v->log_time != 0 && (!plain || mu_options_given(options, "log-time"));
 	stream.prefix = plain && !mu_options_given(options, "log-prefix") ? who : node;
 	mu_log_configure(&stream);
-	if (!worker_0 || again)
+	if (!worker_0 || m->generation > 0) /* a later run goes on in the files */
 		goto out;
 	file = (struct mu_log_config){
 		.level = MU_LOG_DETAIL, .time = v->log_time != 0, .prefix = node};

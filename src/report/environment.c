@@ -70,19 +70,23 @@ void mu_report_environments(const struct mu_engine *e, const struct report_envir
 	const struct mu_members *m = e->members;
 	const struct report_environment *mine = &of_rank[m->rank];
 	char who[128];
-	int n = 0, first = -1;
+	int n = 0, workers = 0, first = -1, index;
 
 	if (*mine->text)
 		mu_log_detail("environment: %s", mine->text);
-	for (int w = m->num_workers - 1; w > 0; w--)
-		if (of_rank[m->worker_ranks[w]].hash != mine->hash) {
+	for (int r = m->size; r-- > 0;) {
+		if (mu_members_role(m, r, &index) != MU_ROLE_WORKER)
+			continue;
+		workers++;
+		if (of_rank[r].hash != mine->hash) {
 			n++;
-			first = m->worker_ranks[w];
+			first = r;
 		}
+	}
 	if (n > 0)
 		mu_log_warn("%d of %d workers ha%s another environment than worker 0, and may "
 			    "compute other bits: %s has %s, worker 0 has %s",
-			    n, m->num_workers, n == 1 ? "s" : "ve",
+			    n, workers, n == 1 ? "s" : "ve",
 			    mu_members_name(m, first, who, sizeof who),
 			    *of_rank[first].text ? of_rank[first].text : "none of such variables",
 			    *mine->text ? mine->text : "none of such variables");

@@ -353,9 +353,8 @@ out:
 /* ---- over the workers ---- */
 
 /* "forward 1.21 to 1.35 s (worker 3)": the fastest and the slowest worker. */
-static void report_spread(const struct profile *p, const double *all)
+static void report_spread(const double *all, int workers)
 {
-	const int workers = p->engine->members->num_workers;
 	char line[1024] = "";
 	size_t at = 0;
 
@@ -382,7 +381,7 @@ static enum mu_status end(struct report_observer *o)
 	enum mu_status st = MU_OK;
 	struct profile *p = o->state;
 	const struct mu_members *m = p->engine->members;
-	const size_t workers = (size_t)m->num_workers;
+	int workers;
 	struct row *rows = NULL;
 	double *all = NULL;
 	size_t n;
@@ -393,12 +392,11 @@ static enum mu_status end(struct report_observer *o)
 		return MU_OK;
 	}
 	settle_phases(p);
-	MU_TRY(MU_ALLOC(all, workers * N_PHASES, "times of all workers"));
-	MU_TRY(mu_allgather(p->phases, all, sizeof p->phases, m->peers));
+	MU_TRY(mu_peers_gather(m, p->phases, sizeof p->phases, (void **)&all, &workers));
 	if (m->index != 0)
 		goto out;
 	if (workers > 1)
-		report_spread(p, all);
+		report_spread(all, workers);
 	MU_TRY(make_rows(p, &rows, &n));
 	if (p->file)
 		MU_TRY(write_csv(p, rows, n));

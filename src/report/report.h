@@ -54,11 +54,11 @@ void mu_report_store_end(const struct mu_engine *e);
 /* brief.c: the same in the plain form. */
 void mu_report_start_brief(const struct report_view *view);
 
-/* ---- destinations.c: where the log of this rank goes, before the first line. again: a run after
- * a rollback, whose files are open. Worker 0 may fail ---- */
+/* ---- destinations.c: where the log of this rank goes, before the first line. The files of the
+ * first generation stay open. Worker 0 may fail ---- */
 
 enum mu_status mu_report_log_open(const struct conf *v, const struct mu_options *options,
-				  const struct mu_members *m, bool again);
+				  const struct mu_members *m);
 /* view.c: has the log on standard error the plain form? */
 bool mu_report_is_plain(const struct conf *v);
 

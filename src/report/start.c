@@ -119,15 +119,15 @@ enum mu_status mu_report_ranks(const struct mu_engine *e)
 	mu_report_environment(&environment);
 	snprintf(mine.host, sizeof mine.host, "%s", m->topology.host);
 	mu_conf_interface_address(e->conf, mine.address, sizeof mine.address);
-	if (m->rank == m->worker_ranks[0])
+	if (mu_members_lead(m))
 		mu_conf_interface_report(e->conf);
 	MU_TRY(mu_allgather(&mine, cards, sizeof mine, m->comm));
 	MU_TRY(mu_allgather(&environment, environments, sizeof environment, m->comm));
-	for (int node = 0; m->rank == m->worker_ranks[0] && node < m->topology.num_nodes; node++) {
+	for (int node = 0; mu_members_lead(m) && node < m->topology.num_nodes; node++) {
 		print_node(e, cards, node);
 		warn_crowd(e, cards, node);
 	}
-	if (m->rank == m->worker_ranks[0])
+	if (mu_members_lead(m))
 		mu_report_environments(e, environments);
 out:
 	mu_free(environments);
@@ -254,7 +254,7 @@ static void report_bound(const struct report_view *view)
 	const double bound = mu_kv_bound(kv, view->link), split = mu_kv_bound_split(kv, view->link);
 	char best[80] = "";
 
-	if (view->engine->members->num_workers < 2 || bound <= 0)
+	if (mu_members_alone(view->engine->members) || bound <= 0)
 		return;
 	if (split > 0)
 		snprintf(best, sizeof best, "; the best split of servers over all ranks: %.3f ms",
@@ -436,16 +436,15 @@ void mu_report_start(const struct report_view *view)
 {
 	const struct mu_engine *e = view->engine;
 	const struct conf *v = e->conf;
+	char text[64];
 
 	mu_report_data(e);
 	report_model(e);
 	report_fixed(view);
 	report_store(view);
 	mu_log_detail(
-		"%d worker%s, %d server%s, %d thread%s per worker; speed and metrics below are "
-		"those of the whole job%s",
-		e->members->num_workers, MU_S(e->members->num_workers), e->members->num_servers,
-		MU_S(e->members->num_servers), e->n_threads, MU_S(e->n_threads),
+		"%s, %d thread%s per worker; speed and metrics below are those of the whole job%s",
+		mu_members_text(e->members, text, sizeof text), e->n_threads, MU_S(e->n_threads),
 		e->store->synchronous ? ""
 				      : " (inside an epoch the metrics are those of worker 0)");
 	mu_engine_team_report(e);

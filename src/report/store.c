@@ -23,12 +23,11 @@ static void report_compression(const struct conf *v, const struct mu_kv_layout *
 static void report_carved(const struct mu_engine *e)
 {
 	const struct mu_members *m = e->members;
+	char text[64];
 
 	if (e->conf->default_store && e->store->has_servers)
-		mu_log_info("%d ranks: %d worker%s, %d server%s; --kv-store dist_sharded lets all "
-			    "%d train",
-			    m->size, m->num_workers, MU_S(m->num_workers), m->num_servers,
-			    MU_S(m->num_servers), m->size);
+		mu_log_info("%d ranks: %s; --kv-store dist_sharded lets all %d train", m->size,
+			    mu_members_text(m, text, sizeof text), m->size);
 }
 
 void mu_report_store(const struct mu_engine *e)

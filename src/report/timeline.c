@@ -92,7 +92,7 @@ static enum mu_status compare_clocks(struct timeline *timeline)
 	if (strcmp(m->topology.hosts[m->rank], m->topology.hosts[0]) == 0)
 		offset = 0;
 	first = offset;
-	MU_TRY(mu_bcast(&first, sizeof first, m->worker_ranks[0], m->comm));
+	MU_TRY(mu_members_follow(m, &first, sizeof first));
 	timeline->offset = offset - first;
 out:
 	return st;
@@ -243,10 +243,9 @@ static void put_rank(struct trace *t, int rank, bool server)
 
 static bool is_server(const struct mu_members *m, int rank)
 {
-	for (int s = 0; s < m->num_servers; s++)
-		if (m->server_ranks[s] == rank)
-			return true;
-	return false;
+	int index;
+
+	return mu_members_role(m, rank, &index) == MU_ROLE_SERVER;
 }
 
 /* spans: of this rank, on worker 0's clock. A server has some before and after the workers'. */

@@ -151,7 +151,7 @@ void mu_report_void(const struct conf *conf, const struct mu_options *options,
 		v.no_gpus = !e->list->kind->memory;
 		v.one_device = e->list->n == 1;
 		v.one_rank = e->members->size == 1;
-		v.one_worker = e->members->num_workers == 1;
+		v.one_worker = mu_members_alone(e->members);
 		v.given_weights |= view->saved && *view->saved;
 		find_data(e, &v);
 		if (e->plan)

@@ -61,7 +61,7 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 		MU_TRY(each_step(context, step, count, m));
 	}
 	mu_train_report_bad(e, data, "validation");
-	MU_TRY(mu_engine_metrics_reduce(m, e->members->peers));
+	MU_TRY(mu_engine_metrics_reduce(m, e->members));
 	MU_TRY(mu_train_recover(b->recovering, TRAIN_NOT_GOOD,
 				check_results(e, m))); /* the same on all workers */
 out:

@@ -238,7 +238,7 @@ static enum mu_status end_window(struct train_fit *f)
 	mu_metrics_add(&f->total, &f->window);
 	f->window = (struct mu_metrics){0};
 	if (e->store->synchronous)
-		MU_TRY(mu_engine_metrics_reduce(&w.metrics, e->members->peers));
+		MU_TRY(mu_engine_metrics_reduce(&w.metrics, e->members));
 	w.samples = e->store->synchronous ? w.metrics.samples - f->window_before
 					  : progress - f->window_progress;
 	f->window_before = 0;
@@ -362,7 +362,7 @@ static enum mu_status train_epoch(struct train_fit *f)
 	if (!f->early && !f->halt->goes_back)
 		MU_TRY(mu_train_guard_weights(f->guard));
 	mu_metrics_add(&f->total, &f->window);
-	MU_TRY(mu_engine_metrics_reduce(&f->total, f->engine->members->peers));
+	MU_TRY(mu_engine_metrics_reduce(&f->total, f->engine->members));
 	if (!f->early && !f->halt->goes_back &&
 	    f->guard->scale.in_a_row == 0) /* else the last batches overflowed */
 		MU_TRY(mu_train_recover(f->recovering, TRAIN_NOT_GOOD,

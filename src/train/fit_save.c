@@ -39,8 +39,8 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 	if (f->engine->store->synchronous) {
 		at.total = f->total;
 		at.window = f->window;
-		MU_TRY(mu_engine_metrics_reduce(&at.total, f->engine->members->peers));
-		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->members->peers));
+		MU_TRY(mu_engine_metrics_reduce(&at.total, f->engine->members));
+		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->members));
 	}
 	MU_TRY(save(f, &at, alone));
 	f->saved = done;
@@ -106,7 +106,7 @@ enum mu_status mu_train_fit_end_inside(struct train_fit *f)
 	MU_TRY(mu_train_halt_agree(f->halt));
 	if (!f->halt->wanted)
 		goto out;
-	MU_TRY(mu_allreduce_long(&done, 1, MPI_SUM, f->engine->members->peers));
+	MU_TRY(mu_peers_reduce(f->engine->members, &done, 1, MPI_SUM));
 	done /= f->engine->members->num_workers;
 	f->early = (size_t)done < f->engine->steps;
 	if (f->early)

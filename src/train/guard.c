@@ -220,8 +220,8 @@ static enum mu_status check_scaled(struct train_guard *g, size_t step, bool idle
 	if (!idle)
 		MU_TRY(e->ops->overflowed(e, &overflowed));
 	bad = overflowed;
-	if (e->store->synchronous && m->num_workers > 1)
-		MU_TRY(mu_allreduce_long(&bad, 1, MPI_MAX, m->peers));
+	if (e->store->synchronous && !mu_members_alone(m))
+		MU_TRY(mu_peers_reduce(m, &bad, 1, MPI_MAX));
 	*keep = bad == 0;
 	if (*keep && !idle)
 		g->in_a_row = 0;

@@ -111,7 +111,7 @@ static enum mu_status agree(struct train_halt *h, uint64_t mine)
 	enum mu_status st = MU_OK;
 	long agreed[2] = {(long)mine, h->recovering->wanted};
 
-	MU_TRY(mu_allreduce_long(agreed, 2, MPI_MAX, h->members->peers));
+	MU_TRY(mu_peers_reduce(h->members, agreed, 2, MPI_MAX));
 	if (agreed[0] == 0 || h->wanted)
 		goto out;
 	h->wanted = true;
@@ -160,7 +160,7 @@ enum mu_status mu_train_halt_share(struct train_halt *h)
 	enum mu_status st = MU_OK;
 	bool agreed[2] = {h->wanted, h->goes_back};
 
-	MU_TRY(mu_bcast(agreed, sizeof agreed, h->members->worker_ranks[0], h->members->comm));
+	MU_TRY(mu_members_follow(h->members, agreed, sizeof agreed));
 	h->wanted = agreed[0];
 	h->goes_back = agreed[1];
 out:

@@ -88,7 +88,7 @@ enum mu_status mu_train_same_sizes(const struct mu_engine *e)
 	long n = (long)e->train->n, m = e->validate ? (long)e->validate->n : 0;
 	long least[4] = {n, -n, m, -m};
 
-	MU_TRY(mu_allreduce_long(least, 4, MPI_MIN, e->members->peers));
+	MU_TRY(mu_peers_reduce(e->members, least, 4, MPI_MIN));
 	if (least[0] != -least[1] || least[2] != -least[3])
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: workers find %ld to %ld records for training, %ld to %ld for "
@@ -163,29 +163,27 @@ static bool same(const struct view *a, const struct view *b, size_t at)
 }
 
 /* The lowest worker that differs from worker 0 in an item; 0: none does. */
-static size_t find_other(const struct mu_engine *e, const struct view *all, size_t at)
+static int find_other(const struct view *all, int n, size_t at)
 {
-	const size_t n = (size_t)e->members->num_workers;
-
-	for (size_t w = 1; w < n; w++)
+	for (int w = 1; w < n; w++)
 		if (!same(&all[w], &all[0], at))
 			return w;
 	return 0;
 }
 
-static enum mu_status compare(const struct mu_engine *e, const struct view *all)
+static enum mu_status compare(const struct mu_engine *e, const struct view *all, int n)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_members *m = e->members;
 	char first[128], other[128];
-	size_t w;
+	int w;
 
-	mu_members_name(m, m->worker_ranks[0], first, sizeof first);
+	mu_worker_name(m, 0, first, sizeof first);
 	for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
-		w = find_other(e, all, items[i].at);
+		w = find_other(all, n, items[i].at);
 		if (w == 0)
 			continue;
-		mu_members_name(m, m->worker_ranks[w], other, sizeof other);
+		mu_worker_name(m, w, other, sizeof other);
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s%s%s: %s has %s than %s; there must be the same files on every node",
 			items[i].part < 0 ? e->conf->network
@@ -193,12 +191,12 @@ static enum mu_status compare(const struct mu_engine *e, const struct view *all)
 			items[i].part < 0 ? "" : ", ", items[i].part < 0 ? "" : e->train->ops->name,
 			other, items[i].what, first);
 	}
-	for (w = 1; w < (size_t)m->num_workers && m->index == 0; w++)
+	for (w = 1; w < n && m->index == 0; w++)
 		if (strcmp(all[w].computed_by, all[0].computed_by) != 0) {
 			mu_log_warn("%s computes by \"%s\" and %s by \"%s\": they round "
 				    "otherwise",
-				    mu_members_name(m, m->worker_ranks[w], other, sizeof other),
-				    all[w].computed_by, first, all[0].computed_by);
+				    mu_worker_name(m, w, other, sizeof other), all[w].computed_by,
+				    first, all[0].computed_by);
 			break;
 		}
 out:
@@ -209,15 +207,13 @@ enum mu_status mu_train_same_data(const struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
 	struct view mine, *all = NULL;
+	int n;
 
-	if (e->members->num_workers == 1)
+	if (mu_members_alone(e->members))
 		goto out;
-	st = describe(e, &mine);
-	if (st == MU_OK)
-		st = MU_ALLOC(all, (size_t)e->members->num_workers, "views of the data");
-	MU_TRY(mu_agree(st, e->members->peers));
-	MU_TRY(mu_allgather(&mine, all, sizeof mine, e->members->peers));
-	MU_TRY(compare(e, all));
+	MU_TRY(mu_peers_agree(e->members, describe(e, &mine)));
+	MU_TRY(mu_peers_gather(e->members, &mine, sizeof mine, (void **)&all, &n));
+	MU_TRY(compare(e, all, n));
 out:
 	mu_free(all);
 	return st;
@@ -230,15 +226,15 @@ enum mu_status mu_train_same_layouts(const struct mu_engine *e)
 	enum mu_status st = MU_OK;
 	const struct mu_members *m = e->members;
 	uint64_t mine = mu_engine_hash(e), *all = NULL;
+	int n;
 
-	MU_TRY(mu_agree(MU_ALLOC(all, (size_t)m->num_workers, "layouts of the workers"), m->peers));
-	MU_TRY(mu_allgather(&mine, all, sizeof mine, m->peers));
-	for (int w = 0; w < m->num_workers; w++)
+	MU_TRY(mu_peers_gather(m, &mine, sizeof mine, (void **)&all, &n));
+	for (int w = 0; w < n; w++)
 		if (all[w] != all[0])
 			MU_FAIL(MU_ERR_UNSUPPORTED,
 				"worker %d (rank %d) has another layout of parameters than "
 				"worker 0: run on CPUs of one kind, or with --devices ref",
-				w, m->worker_ranks[w]);
+				w, mu_worker_rank(m, w));
 out:
 	mu_free(all);
 	return st;

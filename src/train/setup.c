@@ -220,7 +220,7 @@ static enum mu_status open_prefix(struct train_run *run)
 		goto out;
 	if (!v->check)
 		MU_TRY(mu_checkpoint_lock(v->model_prefix, &run->lock));
-	if (run->back->times == 0)
+	if (run->members.generation == 0)
 		MU_TRY(mu_checkpoint_check_unused(v));
 	if (run->lock)
 		mu_checkpoint_files_sweep(v->model_prefix, run->lock);
@@ -262,7 +262,7 @@ static enum mu_status look_at_data(struct train_run *run)
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
 
-	if (run->members.num_workers == 1 && !v->model_prefix && !v->facts.goes_on)
+	if (mu_members_alone(&run->members) && !v->model_prefix && !v->facts.goes_on)
 		goto out;
 	MU_TRY(mu_input_look(&run->train));
 	if (run->has_validation)
@@ -304,7 +304,7 @@ static enum mu_status make_store(struct train_run *run)
 	/* Servers read no data. Rank 0 may be one: the only rank of its node. */
 	if (run->members.role == MU_ROLE_WORKER)
 		lengths[1] = count_warmup(run);
-	MU_TRY(mu_bcast(lengths, sizeof lengths, run->members.worker_ranks[0], run->members.comm));
+	MU_TRY(mu_members_follow(&run->members, lengths, sizeof lengths));
 	config.progress = run->resume->at.progress;
 	MU_TRY(mu_agree(mu_conf_schedule(v, run->view.lr, lengths[0], lengths[1], &config.schedule),
 			run->members.comm));
@@ -378,10 +378,9 @@ static enum mu_status open_conv_table(struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_members *m = &run->members;
-	const bool worker_0 = m->role == MU_ROLE_WORKER && m->index == 0;
 
 	MU_TRY(mu_agree(MU_ALLOC(run->engine.conv, 1, "table of convolutions"), m->comm));
-	MU_TRY(mu_agree_late(worker_0 ? find_conv_table(run) : MU_OK, m->comm));
+	MU_TRY(mu_agree_late(mu_members_lead(m) ? find_conv_table(run) : MU_OK, m->comm));
 	MU_TRY(mu_engine_conv_share(&run->engine));
 out:
 	return st;

@@ -170,11 +170,6 @@ bool mu_train_answer(int argc, char *const argv[])
 	return done;
 }
 
-static bool is_worker_0(const struct mu_members *m)
-{
-	return m->role == MU_ROLE_WORKER && m->index == 0;
-}
-
 /* Worker 0: what was taken from the training data. */
 static void note_data(const struct conf *v, const struct train_look *look)
 {
@@ -192,21 +187,22 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 	const struct checkpoint_description *d = &run->description;
 	char line[4096];
 
-	MU_TRY(mu_report_log_open(run->conf, options, &run->members, run->back->times > 0));
+	MU_TRY(mu_report_log_open(run->conf, options, &run->members));
 	for (size_t i = 0; i < options->n; i++)
-		if (is_worker_0(&run->members) && mu_options_note(options, i, line, sizeof line))
+		if (mu_members_lead(&run->members) &&
+		    mu_options_note(options, i, line, sizeof line))
 			mu_log_info("note: %s", line);
 	mu_options_describe(options, line, sizeof line);
-	if (is_worker_0(&run->members))
+	if (mu_members_lead(&run->members))
 		mu_log_detail("start with arguments %s", line);
-	if (is_worker_0(&run->members) && *d->taken)
+	if (mu_members_lead(&run->members) && *d->taken)
 		mu_log_detail("options from %s: %s", d->path, d->taken);
-	if (is_worker_0(&run->members) && *d->differs)
+	if (mu_members_lead(&run->members) && *d->differs)
 		mu_log_info("%s was saved with %s: the options of this run are used", d->path,
 			    d->differs);
-	if (is_worker_0(&run->members))
+	if (mu_members_lead(&run->members))
 		note_data(run->conf, &run->look);
-	if (is_worker_0(&run->members) && run->falls_back)
+	if (mu_members_lead(&run->members) && run->falls_back)
 		mu_log_warn("--dtype float16: device %s has none: this job works in float32 "
 			    "(--dtype-fallback 1)",
 			    run->list.kind->name);
@@ -274,6 +270,7 @@ static enum mu_status find_roles(struct train_run *run, struct conf *conf, MPI_C
 	MU_TRY(mu_members_init(
 		&run->members, comm, conf->store.has_servers ? (int)conf->num_servers : 0,
 		conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED : MU_PLACEMENT_SPREAD));
+	run->members.generation = (unsigned)run->back->times;
 	mu_conf_roles_settle(conf, run->members.num_workers, run->members.num_servers);
 out:
 	return st;
@@ -313,7 +310,7 @@ out:
 /* A mode that needs less than the store. Collective over all ranks. */
 static enum mu_status work_before_store(struct train_run *run)
 {
-	const bool works = run->mode->who == TRAIN_WORKER_0 ? is_worker_0(&run->members)
+	const bool works = run->mode->who == TRAIN_WORKER_0 ? mu_members_lead(&run->members)
 							    : run->members.role == MU_ROLE_WORKER;
 
 	return mu_agree_late(works ? run->mode->work(run) : MU_OK, run->members.comm);
@@ -352,9 +349,9 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	end->phase = MU_TRAIN_SETUP;
 	MU_TRY(mu_agree_late(start_log(run, options), run->members.comm));
 	MU_TRY(mu_train_setup(run));
-	if (is_worker_0(&run->members) && run->back->times == 0)
+	if (mu_members_lead(&run->members) && run->members.generation == 0)
 		mu_report_void(v, options, &run->view);
-	if (rank == 0 && run->back->times == 0)
+	if (rank == 0 && run->members.generation == 0)
 		mu_conf_recorded_tell(arguments->own, options);
 	if (run->kv && run->store.on_gpus)
 		MU_TRY(mu_agree_late(run->members.role == MU_ROLE_WORKER
@@ -363,7 +360,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 				     run->members.comm));
 	if (run->kv)
 		MU_TRY(mu_engine_gpus_record(&run->engine));
-	if (v->check && is_worker_0(&run->members))
+	if (v->check && mu_members_lead(&run->members))
 		mu_log_info("check: options, data and layout are good");
 	if (v->check)
 		goto out;
@@ -371,7 +368,8 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		MU_TRY(work_before_store(run));
 		goto out;
 	}
-	MU_TRY(mu_agree_late(is_worker_0(&run->members) ? mu_train_halt_check(&run->halt) : MU_OK,
+	MU_TRY(mu_agree_late(mu_members_lead(&run->members) ? mu_train_halt_check(&run->halt)
+							    : MU_OK,
 			     run->members.comm));
 	MU_TRY(mu_report_open(&run->observers, &run->view));
 	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume, options);

@@ -50,7 +50,7 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	MU_TRY(mu_train_fit_goes_back(f, f->epoch + 1, ends));
 	if (*ends)
 		goto out;
-	MU_TRY(mu_bcast(&m, sizeof m, 0, members->peers)); /* decisions below are the same on all */
+	MU_TRY(mu_peers_share(members, &m, sizeof m)); /* decisions below are the same on all */
 	mu_train_best_update(f->best, f->epoch + 1, &m);
 	f->unvalidated = false;
 	mu_report_validation(f->observers, f->epoch, 0, &m);

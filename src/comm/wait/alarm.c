@@ -56,7 +56,7 @@ static void receive(struct mu_watch *watch, int from, int note)
 		state.others_busy = true;
 	if (note == DONE) {
 		state.n_done++;
-		state.first_is_done |= from == watch->members->worker_ranks[0];
+		state.first_is_done |= from == mu_worker_rank(watch->members, 0);
 	}
 	if (note != ALARM)
 		return;
@@ -109,7 +109,7 @@ void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves
 		state.lowest = m->size;
 	state.watch = m->watch;
 	state.own = cause != MU_ERR_PEER;
-	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && m->rank != m->worker_ranks[0];
+	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && !mu_members_lead(m);
 	if (state.own)
 		tell_all(ALARM);
 }

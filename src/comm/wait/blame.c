@@ -18,6 +18,15 @@
 
 static const struct mu_limits defaults = {MU_WARN_SECONDS, MU_TIMEOUT_SECONDS, MU_SETUP_SECONDS};
 
+void mu_awaited_peers(struct mu_awaited *a, const struct mu_members *m)
+{
+	int index;
+
+	for (int r = 0; r < m->size; r++)
+		if (r != m->rank && mu_members_role(m, r, &index) == m->role)
+			mu_awaited_add(a, r);
+}
+
 void mu_awaited_add(struct mu_awaited *a, int rank)
 {
 	for (size_t i = 0; i < a->n && i < MU_AWAITED_MAX; i++)

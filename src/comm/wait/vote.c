@@ -2,12 +2,12 @@
 /* A minimum over ranks without waiting: see comm.h. */
 #include <muster/comm.h>
 
-enum mu_status mu_vote_open(struct mu_vote *v, MPI_Comm comm)
+enum mu_status mu_vote_open(struct mu_vote *v, const struct mu_members *m)
 {
 	enum mu_status st = MU_OK;
 
 	*v = (struct mu_vote){.comm = MPI_COMM_NULL, .request = MPI_REQUEST_NULL};
-	MU_TRY(mu_comm_dup(comm, &v->comm, "the other ranks to make a communicator"));
+	MU_TRY(mu_peers_dup(m, &v->comm));
 out:
 	return st;
 }

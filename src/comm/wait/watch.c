@@ -191,17 +191,13 @@ void mu_meeting_enter(const struct mu_meeting *meeting, struct mu_waiter *w)
 
 static bool is_member(const struct mu_members *m, enum mu_group_kind kind, int rank)
 {
-	const int n = m->role == MU_ROLE_WORKER ? m->num_workers : m->num_servers;
-	const int *peers = m->role == MU_ROLE_WORKER ? m->worker_ranks : m->server_ranks;
+	int index;
 
 	if (kind == MU_GROUP_WORLD)
 		return true;
 	if (kind == MU_GROUP_NODE)
 		return m->topology.slot_of[rank] >= 0;
-	for (int i = 0; i < n; i++)
-		if (peers[i] == rank)
-			return true;
-	return false;
+	return mu_members_role(m, rank, &index) == m->role;
 }
 
 /* A rank of this node has arrived if it has begun as many collectives of the group as this one. */

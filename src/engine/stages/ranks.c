@@ -117,7 +117,7 @@ enum mu_status mu_engine_borders_open(struct mu_engine *e)
 	struct engine_staged *s = e->split;
 	size_t *nbytes = NULL;
 
-	MU_TRY(mu_comm_dup(e->members->peers, &s->comm, "the other ranks to make a communicator"));
+	MU_TRY(mu_peers_dup(e->members, &s->comm));
 	MU_TRY(MU_ALLOC(nbytes, e->split->n_groups * KINDS, "borders"));
 	MU_TRY(MU_ALLOC(s->kinds, s->n_micro, "borders"));
 	for (size_t b = 0; b < s->n_borders; b++)
@@ -183,7 +183,7 @@ static enum mu_status send_ready(struct mu_engine *e, const struct engine_border
 	for (const size_t made = mu_engine_threads_count(e->devices.threads, i); w->begun < made;
 	     w->begun++) {
 		MU_TRY(mu_passage_send(w->passage));
-		mu_wake(e->members, e->members->worker_ranks[w->peer]);
+		mu_wake(e->members, mu_worker_rank(e->members, w->peer));
 	}
 out:
 	return st;
@@ -239,7 +239,7 @@ void mu_engine_borders_awaited(const void *context, struct mu_awaited *a)
 			const struct engine_way *w = way_of(s, b, way);
 
 			if (w && w->passed < s->n_now)
-				mu_awaited_add(a, e->members->worker_ranks[w->peer]);
+				mu_awaited_add(a, mu_worker_rank(e->members, w->peer));
 		}
 }
 

@@ -206,19 +206,17 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n, MPI_Comm comm,
-				bool *apart)
+enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n,
+				const struct mu_members *m, bool *apart)
 {
 	enum mu_status st = MU_OK;
-	int me, n_ranks;
+	int n_ranks;
 	struct gpu_list mine, *lists = NULL;
 
 	memset(&mine, 0, sizeof mine);
 	*apart = true;
-	MU_TRY(mu_comm_rank(comm, &me, &n_ranks));
-	MU_TRY(MU_ALLOC(lists, (size_t)n_ranks, "GPUs of the workers"));
-	MU_TRY(mu_agree(fill_list_of(devices, n, &mine), comm));
-	MU_TRY(mu_allgather(&mine, lists, sizeof mine, comm));
+	MU_TRY(mu_peers_agree(m, fill_list_of(devices, n, &mine)));
+	MU_TRY(mu_peers_gather(m, &mine, sizeof mine, (void **)&lists, &n_ranks));
 	for (int a = 0; a < n_ranks; a++)
 		for (int b = a + 1; b < n_ranks; b++)
 			*apart = *apart && find_same(&lists[a], &lists[b]) == lists[a].n;

@@ -16,12 +16,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n, MPI_Comm comm,
-				bool *apart)
+enum mu_status mu_kv_gpus_apart(struct mu_device *const *devices, size_t n,
+				const struct mu_members *m, bool *apart)
 {
 	(void)devices;
 	(void)n;
-	(void)comm;
+	(void)m;
 	*apart = false;
 	return mu_kv_gpus_check();
 }

@@ -40,7 +40,7 @@ static enum mu_status open_nccl(struct mu_kv *kv, const struct mu_kv_config *con
 	n->config = config->optim;
 	n->config.name = rule->name; /* the caller may free its string */
 	n->config.prior = false;
-	MU_TRY(MU_ALLOC(n->all, (size_t)kv->members->num_workers, "samples of the workers"));
+	MU_TRY(MU_ALLOC(n->all, (size_t)kv->ends.n_workers, "samples of the workers"));
 	if (n->way != NCCL_SHARDS)
 		MU_TRY(mu_kv_update_open(kv, &kv->update, &config->optim));
 out:
@@ -264,7 +264,7 @@ static enum mu_status count_samples(struct mu_kv *kv)
 		goto out;
 	MU_TRY(mu_nccl_wait_request(kv, &n->request, "the samples of the other workers"));
 	n->count = 0;
-	for (int w = 0; w < kv->members->num_workers; w++) {
+	for (int w = 0; w < kv->ends.n_workers; w++) {
 		n->count += n->all[w].count;
 		if (n->all[w].notice > kv->notices.received)
 			kv->notices.received = n->all[w].notice;

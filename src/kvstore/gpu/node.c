@@ -305,8 +305,7 @@ static enum mu_status split(struct mu_kv *kv)
 	const int first = mu_count(kv->nodes.workers[kv->nodes.first[node]]);
 
 	kv->ends.nccl->comm = MPI_COMM_NULL;
-	return mu_comm_split(m->peers, kv->nodes.reduces[node] ? first : m->index, m->index,
-			     &kv->ends.nccl->comm);
+	return mu_peers_split(m, kv->nodes.reduces[node] ? first : m->index, &kv->ends.nccl->comm);
 }
 
 static enum mu_status join(struct mu_kv *kv)
@@ -322,11 +321,11 @@ out:
 static enum mu_status set_devices(struct mu_kv *kv, const struct mu_kv_device *devices, size_t n)
 {
 	enum mu_status st = MU_OK;
-	MPI_Comm peers = kv->members->peers;
+	const struct mu_members *m = kv->members;
 
-	MU_TRY(mu_agree(mu_nccl_open_gpus(kv, devices, n), peers));
-	MU_TRY(mu_agree(split(kv), peers));
-	MU_TRY(mu_agree(join(kv), peers));
+	MU_TRY(mu_peers_agree(m, mu_nccl_open_gpus(kv, devices, n)));
+	MU_TRY(mu_peers_agree(m, split(kv)));
+	MU_TRY(mu_peers_agree(m, join(kv)));
 	kv->ends.nccl->serve = serve;
 out:
 	return st;
@@ -377,7 +376,7 @@ static enum mu_status collect(struct mu_kv *kv)
 
 static enum mu_status meet(struct mu_kv *kv)
 {
-	return kv->kind.below->meet ? kv->kind.below->meet(kv) : mu_barrier(kv->members->peers);
+	return kv->kind.below->meet ? kv->kind.below->meet(kv) : mu_peers_meet(kv->members);
 }
 
 /* The host has only the parts that this worker has pulled. */

@@ -47,7 +47,7 @@ enum mu_status mu_nccl_shards_open(struct mu_kv *kv)
 	cut_shards(kv, found);
 	MU_TRY(mu_optim_new(&n->optim, &n->config, kv->model.slices, kv->model.n_slices, found,
 			    n->n_pieces));
-	MU_TRY(mu_kv_norms_init(&n->norms, n->optim, kv->members->peers, kv->members->num_workers));
+	MU_TRY(mu_kv_norms_init(&n->norms, n->optim, kv->members));
 out:
 	mu_free(found);
 	return st;

@@ -277,7 +277,7 @@ out:
 static enum mu_status meet(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_meeting meeting = {.comm = kv->members->peers, .what = "all workers"};
+	const struct mu_meeting meeting = mu_peers_meeting(kv->members, "all workers");
 	MPI_Request request = MPI_REQUEST_NULL;
 	struct mu_waiter waiter;
 	double next = mu_now() + ASK_SECONDS;

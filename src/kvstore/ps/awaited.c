@@ -10,7 +10,7 @@ static void add_source(const struct mu_kv_server *s, const struct mu_kv_group *g
 		       struct mu_awaited *a)
 {
 	for (size_t i = 0; i < g->n; i++)
-		mu_awaited_add(a, s->kv->members->worker_ranks[g->workers[i]]);
+		mu_awaited_add(a, mu_kv_worker_rank(s->kv, g->workers[i]));
 	if (g->n > 1)
 		a->direct = false;
 }
@@ -50,7 +50,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "all workers to begin step %llu",
 				 (unsigned long long)s->from.peers[w].step + 1);
-		mu_awaited_add(a, s->kv->members->worker_ranks[w]);
+		mu_awaited_add(a, mu_kv_worker_rank(s->kv, w));
 	}
 	for (size_t w = 0; w < s->from.n_workers; w++) {
 		if (!mu_kv_staleness_delays_others(s, w))
@@ -58,7 +58,7 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 		if (a->n == 0)
 			snprintf(a->what, sizeof a->what, "step %llu of workers that are behind",
 				 (unsigned long long)s->from.peers[w].pushed + 1);
-		mu_awaited_add(a, s->kv->members->worker_ranks[w]);
+		mu_awaited_add(a, mu_kv_worker_rank(s->kv, w));
 	}
 }
 
@@ -66,13 +66,12 @@ void mu_kv_awaited_workers(const void *context, struct mu_awaited *a)
 static void add_leader(const struct mu_kv *kv, size_t bucket, size_t part, struct mu_awaited *a)
 {
 	const struct mu_kv_leader *l = &kv->ends.worker->leader;
-	const int *ranks = kv->members->worker_ranks;
 	const size_t before = a->n;
 
 	for (size_t i = 0; i < l->n; i++)
 		if (!mu_kv_leader_has_pushed(kv, i, bucket) ||
 		    (l->messages && !mu_kv_leader_has_forwarded(kv, i, bucket)))
-			mu_awaited_add(a, ranks[l->workers[i]]);
+			mu_awaited_add(a, mu_kv_worker_rank(kv, l->workers[i]));
 	if (a->n == before)
 		mu_awaited_add(a, kv->ends.worker->routes[part].rank);
 }
@@ -138,7 +137,7 @@ static void add_answers(const struct mu_kv *kv, struct mu_awaited *a)
 		else if (!mu_kv_is_own(kv, s))
 			here = mu_request_is_complete(w->answers[request++]);
 		if (!here)
-			mu_awaited_add(a, kv->ends.server_ranks[s]);
+			mu_awaited_add(a, mu_kv_server_rank(kv, s));
 	}
 }
 

@@ -283,7 +283,7 @@ void mu_kv_sum_part(struct mu_kv_server *s, size_t p, float *out);
 /* Is server end s on this rank? */
 static inline bool mu_kv_is_own(const struct mu_kv *kv, int s)
 {
-	return kv->ends.server_ranks[s] == kv->members->rank;
+	return mu_kv_server_rank(kv, s) == kv->members->rank;
 }
 
 /* Does this worker send messages to server end s: orders, and first weights? */

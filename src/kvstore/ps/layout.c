@@ -5,13 +5,12 @@
 /* Bytes of the weights that the servers keep for workers, on all servers. */
 static size_t copies(const struct mu_kv *kv)
 {
-	const struct mu_members *m = kv->members;
 	size_t n = 0;
 
 	for (int s = 0; !kv->kind.synchronous && s < kv->ends.n_servers; s++)
-		for (int w = 0; w < m->num_workers; w++)
-			if (!kv->arrays.window || m->topology.node_of[m->worker_ranks[w]] !=
-							  m->topology.node_of[m->server_ranks[s]])
+		for (size_t w = 0; w < (size_t)kv->ends.n_workers; w++)
+			if (!kv->arrays.window ||
+			    mu_kv_worker_node(kv, w) != mu_kv_server_node(kv, s))
 				n += mu_kv_plan_load(&kv->model.plan, s);
 	return n * sizeof(float);
 }
@@ -63,7 +62,7 @@ void mu_kv_layout(const struct mu_kv *kv, struct mu_kv_layout *layout)
 static size_t count_sources(const struct mu_kv *kv, bool shared, int server)
 {
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	const int home = kv->members->topology.node_of[kv->ends.server_ranks[server]];
+	const int home = mu_kv_server_node(kv, server);
 	size_t n = 0;
 
 	for (int node = 0; node < kv->members->topology.num_nodes; node++) {
@@ -131,7 +130,7 @@ static enum mu_status count_memory(const struct mu_kv *kv, const struct mu_kv_co
 	const bool sums = kv->model.lives && mu_optim_needs_norms(&config->optim);
 	size_t *led = NULL, n = 0;
 
-	MU_TRY(MU_ALLOC(led, (size_t)kv->members->num_workers, "what workers lead"));
+	MU_TRY(MU_ALLOC(led, (size_t)kv->ends.n_workers, "what workers lead"));
 	m->gradients = kv->model.n_gradients * sizeof(float);
 	for (int node = 0; !shared && node < kv->members->topology.num_nodes; node++)
 		MU_TRY(count_led(kv, node, led, &n));
@@ -201,12 +200,11 @@ static double node_models(const struct mu_kv *kv)
 		for (int node = 0; node < m->topology.num_nodes; node++) {
 			double part = 0, workers = 0, load;
 
-			for (int w = 0; w < m->num_workers; w++)
-				if (m->topology.node_of[m->worker_ranks[w]] == node)
-					workers = 1;
-			for (int s = 0; s < m->num_servers; s++)
-				if (m->topology.node_of[m->server_ranks[s]] == node)
-					part += 1.0 / m->num_servers;
+			if (kv->nodes.first[node + 1] > kv->nodes.first[node])
+				workers = 1;
+			for (int s = 0; s < kv->ends.n_servers; s++)
+				if (mu_kv_server_node(kv, s) == node)
+					part += 1.0 / kv->ends.n_servers;
 			nodes += pass == 0 ? workers : 0;
 			load = workers * (1 - part) + part * (nodes - workers);
 			most = pass == 1 && load > most ? load : most;
@@ -216,7 +214,7 @@ static double node_models(const struct mu_kv *kv)
 
 double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 {
-	double n = kv->members->num_workers, k = kv->ends.n_servers;
+	double n = kv->ends.n_workers, k = kv->ends.n_servers;
 	double models; /* that the busiest link carries each way */
 
 	if (kv->kind.one_worker || kv->kind.on_gpus)
@@ -232,7 +230,7 @@ double mu_kv_bound(const struct mu_kv *kv, double bytes_per_second)
 
 double mu_kv_bound_split(const struct mu_kv *kv, double bytes_per_second)
 {
-	double n = kv->members->num_workers, k = kv->members->num_servers;
+	double n = kv->ends.n_workers, k = kv->kind.hosted ? 0 : kv->ends.n_servers;
 
 	if (kv->kind.one_worker || kv->kind.on_gpus || n < 2 ||
 	    nodes_are_one(kv))

@@ -66,7 +66,7 @@ static enum mu_status make_requests(struct mu_kv *kv, struct mu_kv_leader_messag
 
 		for (size_t j = 0; is_led_here(kv, p) && j < r->n_others; j++) {
 			const size_t w = worker_of(&kv->ends.worker->leader, j);
-			const int rank = kv->members->worker_ranks[w];
+			const int rank = mu_kv_worker_rank(kv, w);
 
 			MU_MPI(MPI_Recv_init(at, n, MPI_FLOAT, rank, tag, kv->comm,
 					     &r->gathers[pair]));
@@ -154,7 +154,7 @@ static void log_parts(const struct mu_kv *kv, size_t bucket, enum mu_traffic_dir
 		for (size_t j = 0; is_led_here(kv, b->first_part + i) && j < l->messages->n_others;
 		     j++)
 			mu_traffic_write(
-				&kv->traffic, direction, kv->members->worker_ranks[worker_of(l, j)],
+				&kv->traffic, direction, mu_kv_worker_rank(kv, worker_of(l, j)),
 				part->n * sizeof(float), -1, "%s bucket %zu, part %zu",
 				direction == MU_TRAFFIC_IN ? "push of" : "pull of", bucket, i);
 	}

@@ -109,7 +109,7 @@ void mu_kv_leader_wake(const struct mu_kv *kv)
 
 	for (size_t i = 0; i < l->n; i++)
 		if (i != l->me)
-			mu_wake(kv->members, kv->members->worker_ranks[l->workers[i]]);
+			mu_wake(kv->members, mu_kv_worker_rank(kv, l->workers[i]));
 }
 
 /* The node's i-th worker's gradients of a part, the k-th that this worker leads. */

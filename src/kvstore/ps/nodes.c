@@ -4,17 +4,28 @@
 
 #include "nodes.h"
 
-static void sort_workers(struct mu_kv_nodes *nodes, const struct mu_members *m)
+int mu_kv_worker_node(const struct mu_kv *kv, size_t w)
 {
+	return kv->members->topology.node_of[mu_kv_worker_rank(kv, w)];
+}
+
+int mu_kv_server_node(const struct mu_kv *kv, int s)
+{
+	return kv->members->topology.node_of[mu_kv_server_rank(kv, s)];
+}
+
+static void sort_workers(struct mu_kv *kv, int n_nodes)
+{
+	struct mu_kv_nodes *nodes = &kv->nodes;
 	size_t n = 0;
 
-	for (int node = 0; node < m->topology.num_nodes; node++) {
+	for (int node = 0; node < n_nodes; node++) {
 		nodes->first[node] = n;
-		for (int w = 0; w < m->num_workers; w++)
-			if (m->topology.node_of[m->worker_ranks[w]] == node)
-				nodes->workers[n++] = (size_t)w;
+		for (size_t w = 0; w < (size_t)kv->ends.n_workers; w++)
+			if (mu_kv_worker_node(kv, w) == node)
+				nodes->workers[n++] = w;
 	}
-	nodes->first[m->topology.num_nodes] = n;
+	nodes->first[n_nodes] = n;
 }
 
 enum mu_status mu_kv_nodes_open(struct mu_kv *kv, enum mu_kv_node node)
@@ -26,10 +37,10 @@ enum mu_status mu_kv_nodes_open(struct mu_kv *kv, enum mu_kv_node node)
 			     !kv->kind.on_gpus && !kv->own_weights && !mu_kv_is_coded(kv);
 	struct mu_kv_nodes *nodes = &kv->nodes;
 
-	MU_TRY(MU_ALLOC(nodes->workers, (size_t)m->num_workers, "workers by node"));
+	MU_TRY(MU_ALLOC(nodes->workers, (size_t)kv->ends.n_workers, "workers by node"));
 	MU_TRY(MU_ALLOC(nodes->first, (size_t)m->topology.num_nodes + 1, "nodes"));
 	MU_TRY(MU_ALLOC(nodes->reduces, (size_t)m->topology.num_nodes, "nodes that reduce"));
-	sort_workers(nodes, m);
+	sort_workers(kv, m->topology.num_nodes);
 	for (int n = 0; n < m->topology.num_nodes; n++)
 		nodes->reduces[n] =
 			(by_gpus || by_cpus) && nodes->first[n + 1] - nodes->first[n] > 1;
@@ -51,17 +62,16 @@ static size_t remote_before(const struct mu_kv *kv, int end, int node)
 	size_t n = 0;
 
 	for (int s = 0; s < end; s++)
-		n += kv->members->topology.node_of[kv->ends.server_ranks[s]] != node;
+		n += mu_kv_server_node(kv, s) != node;
 	return n;
 }
 
 struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s)
 {
-	const struct mu_members *m = kv->members;
 	const struct mu_kv_nodes *nodes = &kv->nodes;
-	const int node = m->topology.node_of[m->worker_ranks[w]];
+	const int node = mu_kv_worker_node(kv, w);
 	const size_t *at = nodes->workers + nodes->first[node];
-	const bool here = m->topology.node_of[kv->ends.server_ranks[s]] == node;
+	const bool here = mu_kv_server_node(kv, s) == node;
 
 	if (nodes->by_gpus && kv->kind.hosted && here)
 		w = (size_t)s;

@@ -56,6 +56,9 @@ static inline size_t mu_kv_group_leader(const struct mu_kv_group *g, size_t numb
 
 /* kv->nodes. The same on every rank. */
 enum mu_status mu_kv_nodes_open(struct mu_kv *kv, enum mu_kv_node node);
+/* Node of a worker, and of a server end. */
+int mu_kv_worker_node(const struct mu_kv *kv, size_t w);
+int mu_kv_server_node(const struct mu_kv *kv, int s);
 void mu_kv_nodes_close(struct mu_kv_nodes *nodes);
 /* The group of worker w for server end s. */
 struct mu_kv_group mu_kv_group_of(const struct mu_kv *kv, size_t w, int s);

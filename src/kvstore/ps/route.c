@@ -34,8 +34,8 @@ static struct mu_kv_route find_route(const struct mu_kv *kv, const struct mu_kv_
 
 	return (struct mu_kv_route){
 		.kind = kind_of(kv, part->server, g->n, is_leader),
-		.rank = direct ? kv->ends.server_ranks[part->server]
-			       : kv->members->worker_ranks[leader],
+		.rank = direct ? mu_kv_server_rank(kv, part->server)
+			       : mu_kv_worker_rank(kv, leader),
 		.leader = node_index(g, leader),
 	};
 }

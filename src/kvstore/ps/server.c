@@ -19,7 +19,7 @@ enum mu_status mu_kv_server_receive_next(struct mu_kv_server *s, size_t p, size_
 	if (s->from.peers[w].shm.pipe && s->shards.taken) {
 		mu_kv_shm_take(&s->from.peers[w].shm, p);
 		if (s->kv->rules.whole_steps) /* else the result follows, and wakes it */
-			mu_wake(s->kv->members, s->kv->members->worker_ranks[w]);
+			mu_wake(s->kv->members, mu_kv_worker_rank(s->kv, w));
 	}
 out:
 	return st;
@@ -43,7 +43,7 @@ enum mu_status mu_kv_server_send_part(struct mu_kv_server *s, size_t p, size_t w
 		mu_kv_shm_return(&s->from.peers[w].shm, p);
 	if (mu_traffic_messages(&s->kv->traffic))
 		mu_kv_log_server_part(s, p, w, MU_TRAFFIC_OUT);
-	mu_wake(s->kv->members, s->kv->members->worker_ranks[w]);
+	mu_wake(s->kv->members, mu_kv_worker_rank(s->kv, w));
 out:
 	return st;
 }
@@ -74,7 +74,7 @@ enum mu_status mu_kv_server_answer(struct mu_kv_server *s, size_t w, double lr)
 		mu_kv_log_server_answer(s, w);
 	/* In a step the weights, which follow, wake the worker. */
 	if (s->from.peers[w].doing != WIRE_STEP || s->held.n_parts == 0)
-		mu_wake(s->kv->members, s->kv->members->worker_ranks[w]);
+		mu_wake(s->kv->members, mu_kv_worker_rank(s->kv, w));
 out:
 	return st;
 }
@@ -107,7 +107,7 @@ static enum mu_status receive_weights(struct mu_kv_server *s)
 	MU_TRY(mu_requests_new(&requests, s->held.n_parts));
 	for (size_t p = 0; p < s->held.n_parts; p++)
 		MU_MPI(MPI_Irecv(mu_kv_held(s, p), mu_count(s->held.parts[p].n), MPI_FLOAT,
-				 s->kv->members->worker_ranks[0], WIRE_TAG_WEIGHTS, s->kv->comm,
+				 mu_kv_worker_rank(s->kv, 0), WIRE_TAG_WEIGHTS, s->kv->comm,
 				 &requests[p]));
 	MU_TRY(mu_wait_woken(s->kv->members, mu_count(s->held.n_parts), requests,
 			     "worker 0's first weights"));
@@ -367,7 +367,7 @@ enum mu_status mu_kv_server_open(struct mu_kv *kv, const struct mu_kv_config *co
 			       ? NULL
 			       : kv->arrays.results; /* workers then have weights of their own */
 	s->index = kv->members->index;
-	s->from.n_workers = (size_t)kv->members->num_workers;
+	s->from.n_workers = (size_t)kv->ends.n_workers;
 	s->self = kv->kind.hosted ? (size_t)s->index : s->from.n_workers;
 	MU_TRY(mu_kv_server_parts_open(s, config));
 out:

@@ -64,7 +64,7 @@ static enum mu_status make_part_requests(struct mu_kv_server *s, size_t p, int t
 
 	for (size_t f = 0; f < s->from.n_inboxes; f++) {
 		size_t w = mu_kv_source(s, p, f), i = mu_kv_request(s, p, w);
-		int rank = s->kv->members->worker_ranks[w];
+		int rank = mu_kv_worker_rank(s->kv, w);
 		float *out = s->arrivals.outbox ? mu_kv_outbox(s, p, w) : mu_kv_held(s, p);
 
 		if (c->pushes.data)
@@ -95,7 +95,7 @@ static enum mu_status make_requests(struct mu_kv_server *s)
 
 	for (size_t f = 0; f < s->from.n_remote; f++) {
 		struct mu_kv_peer *peer = &s->from.peers[s->from.remote[f]];
-		int rank = s->kv->members->worker_ranks[s->from.remote[f]];
+		int rank = mu_kv_worker_rank(s->kv, s->from.remote[f]);
 
 		MU_MPI(MPI_Recv_init(&peer->order, sizeof peer->order, MPI_BYTE, rank,
 				     WIRE_TAG_ORDER, s->kv->comm, &s->requests.orders[f]));
@@ -172,8 +172,7 @@ enum mu_status mu_kv_server_parts_open(struct mu_kv_server *s, const struct mu_k
 	if (!kv->kind.workers_update) {
 		MU_TRY(mu_optim_new(&s->held.optim, &optim, kv->model.slices, kv->model.n_slices,
 				    pieces, s->held.n_parts));
-		MU_TRY(mu_kv_norms_init(&s->held.norms, s->held.optim, kv->members->peers,
-					kv->ends.n_servers));
+		MU_TRY(mu_kv_norms_init(&s->held.norms, s->held.optim, kv->members));
 	}
 	MU_TRY(mu_kv_server_shards_open(s));
 	MU_TRY(make_memory(s));

@@ -83,8 +83,8 @@ static size_t counter_bytes(const struct mu_kv *kv)
 /* Do they share memory, on different ranks? */
 static bool has_pipe(const struct mu_kv *kv, int w, int s)
 {
-	return slot_of(kv, kv->ends.server_ranks[s]) >= 0 &&
-	       kv->ends.server_ranks[s] != kv->members->worker_ranks[w];
+	return slot_of(kv, mu_kv_server_rank(kv, s)) >= 0 &&
+	       mu_kv_server_rank(kv, s) != mu_kv_worker_rank(kv, (size_t)w);
 }
 
 /* Bytes of worker w's pipes to the server ends before this one. */
@@ -99,7 +99,7 @@ static size_t pipes_before(const struct mu_kv *kv, int w, int end)
 
 static char *memory_of(const struct mu_kv *kv, int w)
 {
-	return mu_window_of(kv->arrays.window, slot_of(kv, kv->members->worker_ranks[w]));
+	return mu_window_of(kv->arrays.window, slot_of(kv, mu_kv_worker_rank(kv, (size_t)w)));
 }
 
 static float *results_of(const struct mu_kv *kv, int w)
@@ -220,7 +220,7 @@ void mu_kv_arrays_close(struct mu_kv *kv)
 
 void mu_kv_shm_find(const struct mu_kv *kv, int w, int s, struct mu_kv_shm *shm)
 {
-	const int here = kv->members->worker_ranks[w];
+	const int here = mu_kv_worker_rank(kv, (size_t)w);
 	char *at;
 
 	*shm = (struct mu_kv_shm){.pipe = NULL};

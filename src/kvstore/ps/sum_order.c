@@ -39,7 +39,7 @@ static void sort_workers(struct mu_kv_sum *sum, const struct mu_kv *kv)
 enum mu_status mu_kv_sum_init(struct mu_kv_sum *sum, const struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const size_t n = (size_t)kv->members->num_workers;
+	const size_t n = (size_t)kv->ends.n_workers;
 
 	MU_TRY(MU_ALLOC(sum->workers, n, "workers in the order of sums"));
 	MU_TRY(MU_ALLOC(sum->first, n + 1, "nodes in the order of sums"));

@@ -46,22 +46,22 @@ static int find_majority(const uint64_t *all, int n, uint64_t *most)
 
 /* Names the workers whose hash differs from the majority's; all of them, if there is no
  * majority. */
-static void list_differing(const struct mu_members *m, const uint64_t *all, int n_most,
-			   uint64_t most, char *text, size_t nbytes)
+static void list_differing(const struct mu_kv *kv, const uint64_t *all, int n_most, uint64_t most,
+			   char *text, size_t nbytes)
 {
-	const bool known = 2 * n_most > m->num_workers;
+	const bool known = 2 * n_most > kv->ends.n_workers;
 	int n = 0;
 	size_t used = 0;
 
-	for (int w = 0; w < m->num_workers; w++) {
+	for (int w = 0; w < kv->ends.n_workers; w++) {
 		char name[NAME];
 
 		if (known && all[w] == most)
 			continue;
 		if (n++ < NAMED && used < nbytes)
-			used += (size_t)snprintf(
-				text + used, nbytes - used, "%s%s", n > 1 ? ", " : "",
-				mu_members_name(m, m->worker_ranks[w], name, sizeof name));
+			used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
+						 n > 1 ? ", " : "",
+						 mu_worker_name(kv->members, w, name, sizeof name));
 	}
 	if (n > NAMED && used < nbytes)
 		used += (size_t)snprintf(text + used, nbytes - used, " and %d more", n - NAMED);
@@ -69,17 +69,17 @@ static void list_differing(const struct mu_members *m, const uint64_t *all, int 
 		snprintf(text + used, nbytes - used, " (%d others agree)", n_most);
 }
 
-static enum mu_status report_differing(const struct mu_members *m, const uint64_t *all,
+static enum mu_status report_differing(const struct mu_kv *kv, const uint64_t *all,
 				       const char *when)
 {
 	enum mu_status st = MU_OK;
 	char names[NAMED * NAME];
 	uint64_t most = 0;
-	int n_most = find_majority(all, m->num_workers, &most);
+	int n_most = find_majority(all, kv->ends.n_workers, &most);
 
-	if (n_most == m->num_workers || m->index != 0)
+	if (n_most == kv->ends.n_workers || kv->members->index != 0)
 		goto out;
-	list_differing(m, all, n_most, most, names, sizeof names);
+	list_differing(kv, all, n_most, most, names, sizeof names);
 	MU_FAIL(MU_ERR_NUMERIC,
 		"%s: the workers no longer hold the same weights: faulty memory or "
 		"network; the weights of %s differ",
@@ -93,15 +93,15 @@ enum mu_status mu_kv_verify(struct mu_kv *kv, const char *when)
 	enum mu_status st = MU_OK;
 	const struct mu_members *m = kv->members;
 	uint64_t mine, *all = NULL;
+	int n;
 
 	MU_TRY(mu_kv_check_worker(kv, "mu_kv_verify"));
 	MU_TRY(mu_kv_step_end(kv));
 	if (kv->kind.on_gpus) /* copies the weights alone */
 		MU_TRY(kv->ops->fetch(kv));
 	mine = hash_weights(mu_kv_weights(kv), mu_kv_n(kv));
-	MU_TRY(MU_ALLOC(all, (size_t)m->num_workers, "hashes of weights"));
-	MU_TRY(mu_allgather(&mine, all, sizeof mine, m->peers));
-	MU_TRY(mu_agree(report_differing(m, all, when), m->peers));
+	MU_TRY(mu_peers_gather(m, &mine, sizeof mine, (void **)&all, &n));
+	MU_TRY(mu_peers_agree(m, report_differing(kv, all, when)));
 out:
 	mu_free(all);
 	return st;

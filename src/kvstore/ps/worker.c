@@ -12,7 +12,7 @@ static void wake_servers(const struct mu_kv *kv)
 {
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s))
-			mu_wake(kv->members, kv->ends.server_ranks[s]);
+			mu_wake(kv->members, mu_kv_server_rank(kv, s));
 }
 
 static enum mu_status send_orders(struct mu_kv *kv, enum wire_kind kind)
@@ -123,7 +123,7 @@ static void wake_for_parts(const struct mu_kv *kv)
 	for (int s = 0; s < kv->ends.n_servers; s++)
 		if (!mu_kv_is_own(kv, s) &&
 		    (!kv->kind.synchronous || mu_kv_shm_is_last(&kv->ends.worker->shm[s])))
-			mu_wake(kv->members, kv->ends.server_ranks[s]);
+			mu_wake(kv->members, mu_kv_server_rank(kv, s));
 }
 
 /* Parts for the server ends of this node. This rank's own end is last: it may start to update. */
@@ -255,8 +255,8 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool b
 	struct mu_kv_transfer transfer = {.n = 0};
 	MPI_Request request = MPI_REQUEST_NULL;
 	struct mu_kv_wait wait = {.what = "the states of the optimizer"};
-	const struct mu_meeting meeting = {.comm = kv->members->peers,
-					   .what = "the other workers to have their states"};
+	const struct mu_meeting meeting =
+		mu_peers_meeting(kv->members, "the other workers to have their states");
 
 	/* Both sides of every message are posted before anybody waits for one. */
 	MU_TRY(mu_kv_transfer_begin(kv, kind, &transfer));
@@ -269,7 +269,7 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool b
 	if (!barrier)
 		goto out;
 	/* Not mu_barrier: others may still need the server end of this rank. */
-	MU_MPI(MPI_Ibarrier(kv->members->peers, &request));
+	MU_MPI(MPI_Ibarrier(meeting.comm, &request));
 	wait = (struct mu_kv_wait){.n = 1, .requests = &request};
 	wait.what = meeting.what;
 	wait.meeting = &meeting;
@@ -298,7 +298,7 @@ static enum mu_status send_weights(struct mu_kv *kv)
 		if (!mu_kv_sends_to(kv, part->server))
 			continue;
 		MU_MPI(MPI_Isend(kv->arrays.weights + part->at, mu_count(part->n), MPI_FLOAT,
-				 kv->ends.server_ranks[part->server], WIRE_TAG_WEIGHTS, kv->comm,
+				 mu_kv_server_rank(kv, part->server), WIRE_TAG_WEIGHTS, kv->comm,
 				 &requests[n++]));
 		if (mu_traffic_messages(&kv->traffic))
 			mu_kv_log_first(kv, part, MU_TRAFFIC_OUT);
@@ -328,8 +328,8 @@ static enum mu_status broadcast_weights(struct mu_kv *kv)
 		to = unused;
 	}
 	if (!shared || m->topology.num_nodes > 1)
-		MU_TRY(mu_bcast(to, kv->model.plan.n * sizeof *to, 0, m->peers));
-	MU_TRY(mu_barrier(m->peers));
+		MU_TRY(mu_peers_share(m, to, kv->model.plan.n * sizeof *to));
+	MU_TRY(mu_peers_meet(m));
 out:
 	mu_free(unused);
 	return st;
@@ -385,7 +385,7 @@ out:
 static enum mu_status find_others(struct mu_kv *kv)
 {
 	enum mu_status st = MU_OK;
-	const int n_workers = kv->members->num_workers;
+	const int n_workers = kv->ends.n_workers;
 	struct mu_kv_worker *w = kv->ends.worker;
 	struct mu_kv_shm other;
 
@@ -409,7 +409,7 @@ static enum mu_status make_order_requests(struct mu_kv *kv, struct mu_kv_worker 
 	size_t i = 0;
 
 	for (int s = 0; s < kv->ends.n_servers; s++) {
-		int rank = kv->ends.server_ranks[s];
+		int rank = mu_kv_server_rank(kv, s);
 
 		if (!mu_kv_sends_to(kv, s))
 			continue;

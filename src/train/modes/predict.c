@@ -332,7 +332,7 @@ static enum mu_status show_speed(struct prediction *p, size_t step, const struct
 	enum mu_status st = MU_OK;
 	struct report_window w = {.first = p->step, .last = step, .metrics = *m};
 
-	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->members->peers));
+	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->members));
 	w.samples = w.metrics.samples - p->samples;
 	w.seconds = mu_now() - p->start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - p->data_seconds;
@@ -441,7 +441,7 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	struct mu_metrics m;
 	double started, seconds;
 
-	MU_TRY(mu_agree(open_prediction(&p), p.members->peers));
+	MU_TRY(mu_peers_agree(p.members, open_prediction(&p)));
 	if (p.conf->benchmark && p.conf->num_batches > 0 &&
 	    (size_t)p.conf->num_batches < run->data->steps)
 		run->data->steps = (size_t)p.conf->num_batches;
