@@ -101,16 +101,16 @@ out:
 enum mu_status mu_train_fit_end_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	long done = (long)f->done;
+	long done[2] = {(long)f->done, 1}; /* of all workers, and how many they are */
 
 	MU_TRY(mu_train_halt_agree(f->halt));
 	if (!f->halt->wanted)
 		goto out;
-	MU_TRY(mu_peers_reduce(f->engine->members, &done, 1, MPI_SUM));
-	done /= f->engine->members->num_workers;
-	f->early = (size_t)done < f->engine->steps;
+	MU_TRY(mu_peers_reduce(f->engine->members, done, 2, MPI_SUM));
+	done[0] /= done[1];
+	f->early = (size_t)done[0] < f->engine->steps;
 	if (f->early)
-		MU_TRY(end_early(f, done));
+		MU_TRY(end_early(f, done[0]));
 out:
 	return st;
 }

@@ -2,17 +2,17 @@
 /*
  * recovery: how a run goes on after an error of its training that all ranks survive. The worker
  * with the error does without what failed and takes part in the present step to its end. Then all
- * workers end as for a signal (halt.h), and another run begins in the same processes, with
- * members, store and data of its own, from the newest checkpoint: a generation (muster/comm.h). The other errors end the
- * job (train.c, end_badly). A policy is a row of table.c.
+ * workers end as for a signal (halt.h), and another run begins in the same processes, with members,
+ * store and data of its own, from the newest checkpoint: a generation (muster/comm.h). The other
+ * errors end the job (train.c, end_badly). A policy is a row of table.c.
  *
- * With the policies that there are all ranks go on, and all answer, so that each close is collective.
- * One that goes on with fewer says so in two more members of its row: `members`, from the caller's
- * communicator and the rank with the error the communicator that the next run_once gets (train.c,
- * mu_train; a rank that is left out gets MPI_COMM_NULL and ends); and `agree`, in place of
- * mu_train_halt_agree, where that rank does not answer: then mu_members_drop comes before
- * mu_train_release. Nothing else keeps a rank: struct checkpoint_rollback has none, the log, the
- * alarm and the watch of waits are those of the members.
+ * The policies here keep all ranks, and all answer, so that closes are collective. One that goes on
+ * with fewer needs two more members in its row. `members`: the communicator of the next run_once,
+ * from the present one and the rank with the error; a rank that is left out gets MPI_COMM_NULL, and
+ * ends. `agree`: in place of mu_train_halt_agree, where that rank does not answer;
+ * mu_members_drop then comes before mu_train_release. Nothing else keeps a rank:
+ * struct checkpoint_rollback has none, and the log, the alarm and the watch of waits are those of
+ * the present members.
  *
  * No file holds weights that are not finite (checkpoint/writer.c), so the newest one is good.
  */
