@@ -51,8 +51,9 @@ function values_of(option, value, text, words, at, parts, n, i)
 
 function end_option(words)
 {
-	if (option == "")
+	if (option == "" || option in seen) # settings of several networks have one name
 		return
+	seen[option]
 	options = options (options == "" ? "" : " ") option
 	if (match(text, /off by --no-[a-z0-9-]+\)/))
 		options = options " " substr(text, RSTART + 7, RLENGTH - 8)

@@ -16,16 +16,38 @@ static const struct mu_transformer_preset presets[] = {
 	{"gpt2-1558m", 48, 1600, 25},
 };
 
+struct settings {
+	struct mu_transformer_settings blocks;
+	long positions, tied;
+};
+
+static const struct mu_option settings[] = {
+	MU_TRANSFORMER_SETTINGS,
+	{MU_SETTING("num-positions", INT, struct settings, positions),
+	 .similar = "n-positions|max-position-embeddings|n-ctx", .initial = "0", .max = 65536,
+	 .automatic = true, .record = MU_RECORD_SHAPES,
+	 .help = "N  steps for which it learns a vector each, at least the longest sequence (0: "
+		 "1024, or that)"},
+	{MU_SETTING("tie-weights", INT, struct settings, tied), .toggle = true,
+	 .similar = "tie-word-embeddings|tie-embeddings|untie-embeddings-and-output-weights",
+	 .initial = "1", .max = 1, .record = MU_RECORD_SHAPES,
+	 .help = "the output has the weights of the embedding; without, its own, and it can be on "
+		 "another device"},
+	{.name = NULL},
+};
+
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
 	enum mu_status st = MU_OK;
 	struct mu_transformer s = {
 		.eps = 1e-5f, .causal = true, .activation = MU_ACTIVATION_GELU_TANH};
+	const struct settings *own = config->settings;
 	const int steps = (int)mu_shape_space(&config->shape, 0);
+	const int longest = config->longest ? (int)config->longest : steps;
 	const struct mu_positions positions = {
-		.most_steps = config->positions	  ? (int)config->positions
-			      : steps > POSITIONS ? steps
-						  : POSITIONS};
+		.most_steps = own->positions	    ? (int)own->positions
+			      : longest > POSITIONS ? longest
+						    : POSITIONS};
 	const struct mu_convolution head = {
 		.filters = (int)config->classes, .kernel = {1, 1}, .no_bias = true};
 	struct mu_embedding tokens = {.inputs = (int)config->classes};
@@ -35,7 +57,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	if (positions.most_steps < steps)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s: sequences of %d tokens (sequence length), and %d positions "
-			"(number of positions)",
+			"(setting num-positions)",
 			config->network, steps, positions.most_steps);
 	tokens.units = s.hidden;
 	x = mu_net_input(net);
@@ -44,11 +66,11 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_positions(net, x, &positions, "wpe");
 	x = mu_transformer_blocks(net, x, &s);
 	x = mu_net_convolution(net, x, &head, "head");
-	if (!config->untied)
+	if (own->tied)
 		mu_net_tie(net, "wte_weight");
 	mu_net_softmax(net, x, "softmax");
-	if (config->padded)
-		mu_net_ignore_label(net, 0);
+	if (own->positions == 0 && longest > POSITIONS)
+		mu_net_report(net, "num-positions", longest);
 out:
 	return st;
 }
@@ -60,9 +82,10 @@ out:
 		.shape = MU_SAMPLE(1, POSITIONS, 1), \
 		.classes = 50257, \
 		.training = {.lr = 0.0003, .batch = 4}, \
-		.has_depths = true, \
-		.has_heads = true, \
-		.reads_sequences = true, \
+		.traits = MU_NETWORK_DEPTHS | MU_NETWORK_SEQUENCES, \
+		.settings = settings, \
+		.settings_nbytes = sizeof(struct settings), \
+		.rules = mu_transformer_rules, \
 		.initializer = "normal-0.02", \
 		.build = build, \
 	}

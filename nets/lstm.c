@@ -9,13 +9,37 @@
 
 enum { LAYERS = 8, HIDDEN = 400, EMBED = 200 };
 
+struct settings {
+	long hidden, embed;
+	double dropout; /* negative: a half */
+};
+
+static const struct mu_option settings[] = {
+	{MU_SETTING("num-hidden", INT, struct settings, hidden),
+	 .similar = "n-embd|hidden-size|d-model", .initial = "0", .max = 1e6, .automatic = true,
+	 .record = MU_RECORD_SHAPES, .help = "N  units of each layer (0: 400)"},
+	{MU_SETTING("num-embed", INT, struct settings, embed), .initial = "0", .max = 1e6,
+	 .automatic = true, .record = MU_RECORD_SHAPES,
+	 .help = "N  size of a word's embedding (0: 200)"},
+	{MU_SETTING("dropout", REAL, struct settings, dropout), .initial = "-1", .max = 1,
+	 .automatic = true, .record = MU_RECORD_TOLD,
+	 .help = "P  probability that a value between layers is dropped in training (0.5)"},
+	{.name = NULL},
+};
+
+static const struct mu_option_rule rules[] = {
+	{.option = "dropout", .values = "1", .why = "it must be below 1"},
+	{.option = NULL},
+};
+
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
-	const int hidden = config->hidden ? (int)config->hidden : HIDDEN;
+	const struct settings *s = config->settings;
+	const int hidden = s->hidden ? (int)s->hidden : HIDDEN;
 	const int layers = config->num_layers ? (int)config->num_layers : LAYERS;
-	const float dropout = config->dropout_given ? config->dropout : 0.5f;
+	const float dropout = s->dropout >= 0 ? (float)s->dropout : 0.5f;
 	const struct mu_embedding embed = {.inputs = (int)config->classes,
-					   .units = config->embed ? (int)config->embed : EMBED};
+					   .units = s->embed ? (int)s->embed : EMBED};
 	const struct mu_convolution decode = {.filters = (int)config->classes, .kernel = {1, 1}};
 	char name[32];
 	int x;
@@ -35,8 +59,6 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 		x = mu_net_dropout(net, x, dropout, NULL);
 	x = mu_net_convolution(net, x, &decode, "decode");
 	mu_net_softmax(net, x, "softmax");
-	if (config->padded)
-		mu_net_ignore_label(net, 0);
 	return MU_OK;
 }
 
@@ -47,8 +69,10 @@ const struct mu_network mu_network_lstm = {
 	.classes = 10000,
 	/* Measured on the Penn Treebank's validation text: doc/train.md. */
 	.training = {.lr = 0.03, .batch = 32},
-	.has_depths = true,
-	.reads_sequences = true,
+	.traits = MU_NETWORK_DEPTHS | MU_NETWORK_SEQUENCES,
+	.settings = settings,
+	.settings_nbytes = sizeof(struct settings),
+	.rules = rules,
 	.initializer = "uniform-0.1",
 	.build = build,
 };

@@ -86,6 +86,6 @@ const struct mu_network mu_network_resnext = {
 	 * fits in memory. Small images: MXNet 1.x, train_cifar10.py. */
 	.training = {.lr = 0.0125, .batch = 32},
 	.training_small = {.lr = 0.05, .batch = 128, .pad = 4},
-	.has_depths = true,
+	.traits = MU_NETWORK_DEPTHS,
 	.build = build,
 };

@@ -5,11 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+const struct mu_option_rule mu_transformer_rules[] = {
+	{.option = "dropout", .values = "1", .why = "it must be below 1"},
+	{.option = NULL},
+};
+
 enum mu_status mu_transformer_choose(const struct mu_net_config *config,
 				     const struct mu_transformer_preset *presets,
 				     size_t n_presets, struct mu_transformer *s)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_transformer_settings *own = config->settings;
 
 	for (size_t i = 0; i < n_presets; i++)
 		if (strcmp(presets[i].name, config->network) == 0) {
@@ -19,18 +25,18 @@ enum mu_status mu_transformer_choose(const struct mu_net_config *config,
 		}
 	if (config->num_layers)
 		s->layers = (int)config->num_layers;
-	if (config->hidden)
-		s->hidden = (int)config->hidden;
-	if (config->heads)
-		s->heads = (int)config->heads;
-	if (config->norm_eps > 0)
-		s->eps = config->norm_eps;
-	if (config->dropout_given)
-		s->dropout = config->dropout;
+	if (own->hidden)
+		s->hidden = (int)own->hidden;
+	if (own->heads)
+		s->heads = (int)own->heads;
+	if (own->norm_eps > 0)
+		s->eps = (float)own->norm_eps;
+	if (own->dropout > 0)
+		s->dropout = (float)own->dropout;
 	if (s->hidden % s->heads != 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"network %s: %d heads do not divide a width of %d (number of heads, units "
-			"of each layer)",
+			"network %s: %d heads do not divide a width of %d (setting num-heads, "
+			"setting num-hidden)",
 			config->network, s->heads, s->hidden);
 out:
 	return st;
@@ -76,6 +82,7 @@ int mu_transformer_blocks(struct mu_net *net, int x, const struct mu_transformer
 	const struct mu_layer_norm norm = {.eps = s->eps};
 
 	mu_net_set_depth(net, s->layers);
+	mu_net_report(net, "num-heads", s->heads);
 	if (s->dropout > 0)
 		x = mu_net_dropout(net, x, s->dropout, NULL);
 	for (int i = 0; i < s->layers; i++) {

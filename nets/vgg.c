@@ -78,7 +78,7 @@ const struct mu_network mu_network_vgg = {
 	/* Simonyan and Zisserman 2014: 0.01 for 256 images, in proportion. */
 	.training = {.lr = 0.00125, .batch = 32},
 	.initializer = "xavier",
-	.has_depths = true,
+	.traits = MU_NETWORK_DEPTHS,
 	.build = build_plain,
 };
 
@@ -90,6 +90,6 @@ const struct mu_network mu_network_vgg_bn = {
 	/* As vgg, whose learning rate is lower than batch-norm needs. */
 	.training = {.lr = 0.00125, .batch = 32},
 	.initializer = "xavier",
-	.has_depths = true,
+	.traits = MU_NETWORK_DEPTHS,
 	.build = build_norm,
 };

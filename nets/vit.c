@@ -12,6 +12,11 @@ static const struct mu_transformer_preset presets[] = {
 	{"vit-base", 12, 768, 12},
 };
 
+static const struct mu_option settings[] = {
+	MU_TRANSFORMER_SETTINGS,
+	{.name = NULL},
+};
+
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -49,8 +54,10 @@ out:
 		.classes = 1000, \
 		.training = {.lr = 0.001, .batch = 64}, \
 		.training_small = {.lr = 0.001, .batch = 128, .pad = 4}, \
-		.has_depths = true, \
-		.has_heads = true, \
+		.traits = MU_NETWORK_DEPTHS, \
+		.settings = settings, \
+		.settings_nbytes = sizeof(struct mu_transformer_settings), \
+		.rules = mu_transformer_rules, \
 		.initializer = "normal-0.02", \
 		.build = build, \
 	}

@@ -188,6 +188,18 @@ struct mu_option_spelling {
 	const char *word, *value, *also, *also_value;
 };
 
+/* Does a checkpoint record the value of an option? */
+enum mu_option_record {
+	MU_UNRECORDED,
+	MU_RECORD_IDENTITY, /* yes; to resume with another value needs --override */
+	MU_RECORD_TRAINING, /* the same if the run trains; else as TOLD */
+	MU_RECORD_TOLD,     /* yes; another value is reported */
+	/* Of networks: what parameters are useless without. */
+	MU_RECORD_SHAPES, /* as TOLD: the shapes of arrays follow from it */
+	MU_RECORD_UNSEEN, /* as IDENTITY: no array's shape depends on it */
+	MU_RECORD_NEEDED, /* as UNSEEN, and a file of parameters must say it, or the user */
+};
+
 struct mu_option {
 	const char *name; /* "batch-size", without dashes */
 	const char *aliases; /* other names of exactly the same meaning, "a|b", or NULL */
@@ -215,8 +227,9 @@ struct mu_option {
 	const char *const *words; /* of a WORD, by value; NULL: a value without a word. "": the
 				     option may stand alone */
 	size_t n_words;
-	int record; /* for the program: whether its files hold the value */
+	enum mu_option_record record;
 	bool automatic; /* the default is no value: it stands for one that is chosen later */
+	bool whole;     /* the name may not be abbreviated: a setting of a part of the program */
 };
 
 struct mu_options {
@@ -224,7 +237,10 @@ struct mu_options {
 	size_t n;
 	void *values; /* the struct that the offsets refer to */
 	bool *given;  /* n flags: the option was on the command line; owned */
+	struct mu_option *own; /* the table, if it was made for these options: owned; or NULL */
 	bool version; /* --version was given, and the table has --help but no --version */
+	/* What is to be said of an unknown name, after "--name "; false: nothing. Or NULL. */
+	bool (*explain)(const struct mu_options *o, const char *name, char *text, size_t nbytes);
 };
 
 /* Set all values to their defaults. */
@@ -239,6 +255,8 @@ void mu_options_release(struct mu_options *o);
  * there is one.
  */
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[]);
+/* The same without what is no option of the table, or has a wrong value. */
+void mu_options_scan(struct mu_options *o, int argc, char *const argv[]);
 /* As "--name=text" on the command line; text NULL: as "--name". For files of options. */
 enum mu_status mu_options_set(struct mu_options *o, const char *name, const char *text);
 /* For programs with words that are no options: is `word` an option, and is `next` its value? */

@@ -21,6 +21,8 @@
 #ifndef MUSTER_NET_H
 #define MUSTER_NET_H
 
+#include <stddef.h>
+
 #include <muster/base.h>
 #include <muster/device.h>
 
@@ -47,15 +49,14 @@ struct mu_net_config {
 	struct mu_shape shape; /* of one sample: MU_SAMPLE(c, h, w) */
 	size_t classes;
 	long num_layers; /* 0 = the network's default */
-	/* For networks that read sequences or have heads of attention; 0, or dropout_given false:
-	 * the network's default. */
-	size_t hidden, embed, heads, positions;
+	/* Settings of the network that differ from their defaults, by name: "num-hidden=8
+	 * dropout=0.1"; NULL: none. */
+	const char *options;
+	/* All its settings, as the network's struct; build() reads these. NULL: mu_net_new makes
+	 * them of `options`. */
+	const void *settings;
+	size_t longest; /* steps of the longest sequence for the same parameters; 0: of shape */
 	enum mu_recompute recompute;
-	bool padded; /* number 0 is no word, but fills sequences up: it is not to be predicted */
-	bool dropout_given;
-	bool untied; /* the output of a transformer of text has weights of its own */
-	float dropout;
-	float norm_eps; /* of layer norms; 0: the network's own */
 };
 
 /* Images of at most this height are small: MNIST's and CIFAR's. */
@@ -68,16 +69,45 @@ struct mu_training {
 	long pad;   /* pixels around training images before a random crop */
 };
 
-/* A network is one file with one exported const table. */
+/* What the trainer must know of a network before it is built. */
+enum mu_network_trait {
+	MU_NETWORK_DEPTHS = 1 << 0,    /* accepts num_layers */
+	MU_NETWORK_SEQUENCES = 1 << 1, /* reads word numbers, (n, 1, steps, 1) */
+};
+
+/* Of a network's settings, at most: bytes of their struct, and rows. */
+enum { MU_SETTINGS_BYTES = 512, MU_MAX_SETTINGS = 32 };
+
+/*
+ * A network is one file with one exported const table.
+ *
+ * A setting of a network is a row of an option (struct mu_option, base.h) in its file: name, type,
+ * default, limits, help, what a checkpoint does with it. The trainer has it as an option while it
+ * runs this network; values are in the struct that the offsets refer to, config->settings in
+ * build():
+ *
+ *	struct settings {
+ *		long width;
+ *	};
+ *	static const struct mu_option settings[] = {
+ *		{MU_SETTING("width", INT, struct settings, width), .initial = "16",
+ *		 .min = 1, .max = 4096, .record = MU_RECORD_SHAPES, .help = "N  filters"},
+ *		{.name = NULL},
+ *	};
+ *	... .settings = settings, .settings_nbytes = sizeof(struct settings), ...
+ */
+#define MU_SETTING(name_, type_, struct_, member) \
+	.name = name_, .type = MU_OPTION_##type_, .offset = offsetof(struct_, member)
+
 struct mu_network {
 	const char *name;
 	const char *help;
 	struct mu_shape shape; /* of its usual sample, where the data do not define one */
 	size_t classes;
-	bool has_depths;         /* accepts num_layers */
-	bool reads_sequences;    /* of word numbers, (n, 1, steps, 1); accepts hidden, embed,
-				    dropout */
-	bool has_heads;          /* accepts hidden, heads, dropout */
+	unsigned traits; /* MU_NETWORK_* */
+	const struct mu_option *settings;    /* the last row has no name; NULL: none */
+	size_t settings_nbytes;
+	const struct mu_option_rule *rules; /* about settings; the last has no option; or NULL */
 	struct mu_training training;       /* say where the figures come from */
 	struct mu_training training_small; /* of small images, if that differs */
 	const char *initializer; /* meaning of --initializer default; NULL = gaussian, in, 2 */
@@ -85,6 +115,10 @@ struct mu_network {
 };
 
 extern const struct mu_network *const mu_network_table[]; /* NULL-terminated; nets/table.c */
+
+/* The number of a network's settings; the row of one of them, NULL: it has no such setting. */
+size_t mu_network_settings(const struct mu_network *network);
+const struct mu_option *mu_network_setting(const struct mu_network *network, const char *name);
 
 /* '_' reads as '-', capitals as small letters. MU_ERR_USAGE for an unknown name, with the network
  * and depth that are meant ("resnet50"), else with the list. A name that contains '/' or ends in
@@ -156,6 +190,11 @@ void mu_net_group(struct mu_net *net, const char *format, ...)
 void mu_net_note(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The depth that the network builds, which it chose if num_layers is 0. */
 void mu_net_set_depth(struct mu_net *net, long depth);
+/* The value that build chose for a setting of its own, where its default leaves the choice to the
+ * network: what a checkpoint records. */
+void mu_net_report(struct mu_net *net, const char *setting, long value);
+/* NULL: none was reported. */
+const long *mu_net_reported(const struct mu_net *net, const char *setting);
 /* Index of config->num_layers in depths[n]; num_layers 0 is depths[0]. MU_ERR_USAGE with the list
  * if it is not there. */
 enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *depths, size_t n,
@@ -226,8 +265,8 @@ void mu_net_counts(const struct mu_net *net, struct mu_net_counts *counts);
 size_t mu_net_labels(const struct mu_net *net);
 /* num_layers, or the depth that the network chose; 0: it says none. */
 long mu_net_depth(const struct mu_net *net);
-/* Heads of the first attention layer; 0: there is none. */
-int mu_net_heads(const struct mu_net *net);
+/* Has it layers of attention? */
+bool mu_net_attends(const struct mu_net *net);
 /* The text of mu_net_note, "" if there is none. */
 const char *mu_net_notes(const struct mu_net *net);
 

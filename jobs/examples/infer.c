@@ -39,27 +39,52 @@ out:
 	return st;
 }
 
-/* What a checkpoint says of its model; "name": the network's. */
-static enum mu_status describe(const char *parameters, struct mu_net_config *config, char name[64])
+/* What a file says of a model. */
+struct model {
+	char name[64];     /* the network's */
+	char options[512]; /* settings of the network, "a=1 b=2" */
+};
+
+/* A file has those of the network, by their names. */
+static enum mu_status read_settings(struct mu_array_file *file, const struct mu_network *network,
+				    struct model *m)
+{
+	enum mu_status st = MU_OK;
+	char value[64];
+
+	m->options[0] = '\0';
+	for (size_t i = 0; i < mu_network_settings(network); i++) {
+		const struct mu_option *row = &network->settings[i];
+		const size_t n = strlen(m->options);
+
+		MU_TRY(mu_array_file_find_text(file, row->name, value, sizeof value));
+		if (*value && !(row->initial && strcmp(value, row->initial) == 0))
+			snprintf(m->options + n, sizeof m->options - n, "%s=%s ", row->name,
+				 value);
+	}
+out:
+	return st;
+}
+
+/* What a checkpoint says of its model. */
+static enum mu_status describe(const char *parameters, struct mu_net_config *config,
+			       struct model *m)
 {
 	enum mu_status st = MU_OK;
 	struct mu_array_file *file = NULL;
+	const struct mu_network *network;
 	char number[64];
 
 	MU_TRY(mu_array_file_open_checked(&file, parameters));
-	MU_TRY(mu_array_file_get_text(file, "network", name, 64));
+	MU_TRY(mu_array_file_get_text(file, "network", m->name, sizeof m->name));
 	MU_TRY(mu_array_file_get_text(file, "num-layers", number, sizeof number));
 	config->num_layers = strtol(number, NULL, 10);
 	MU_TRY(mu_array_file_get_text(file, "num-classes", number, sizeof number));
 	config->classes = strtoul(number, NULL, 10);
-	/* Of transformers: no array tells them. "": the network's own. */
-	MU_TRY(mu_array_file_find_text(file, "num-heads", number, sizeof number));
-	config->heads = strtoul(number, NULL, 10);
-	MU_TRY(mu_array_file_find_text(file, "num-hidden", number, sizeof number));
-	config->hidden = strtoul(number, NULL, 10);
-	MU_TRY(mu_array_file_find_text(file, "layer-norm-eps", number, sizeof number));
-	config->norm_eps = strtof(number, NULL);
-	config->network = name;
+	MU_TRY(mu_network_find(&network, m->name));
+	MU_TRY(read_settings(file, network, m));
+	config->options = m->options;
+	config->network = m->name;
 out:
 	mu_array_file_close(file, false);
 	return st;
@@ -76,10 +101,10 @@ static enum mu_status infer(const char *parameters, const char *images, const ch
 	struct mu_plan *plan = NULL;
 	struct mu_idx idx = {.data = NULL};
 	float *weights = NULL;
-	char recorded[64];
+	struct model recorded;
 
 	if (!name)
-		MU_TRY(describe(parameters, &config, recorded));
+		MU_TRY(describe(parameters, &config, &recorded));
 	MU_TRY(mu_idx_read(&idx, images, 3));
 	config.shape = (struct mu_shape)MU_SAMPLE(1, idx.dims[1], idx.dims[2]);
 	MU_TRY(mu_network_find(&network, config.network));

@@ -18,7 +18,7 @@ enum { BATCH = 5, CLASSES = 10, STEPS = 18, FEW_FROM = 9, FEW_TO = 15, WORDS = 6
 #define LSTM \
 	{ \
 		.network = "lstm", .shape = MU_SAMPLE(1, WORDS, 1), .classes = CLASSES, \
-		.num_layers = 2, .hidden = 8, .embed = 8, .dropout_given = true, .dropout = 0.25f \
+		.num_layers = 2, .options = "num-hidden=8 num-embed=8 dropout=0.25" \
 	}
 
 /* few: the steps FEW_FROM to FEW_TO alone, where smoothing and the loss scale change. words: the
@@ -48,10 +48,7 @@ static const struct one {
 	  .shape = MU_SAMPLE(3, 16, 16),
 	  .classes = CLASSES,
 	  .num_layers = 1,
-	  .hidden = 16,
-	  .heads = 2,
-	  .dropout_given = true,
-	  .dropout = 0.25f},
+	  .options = "num-hidden=16 num-heads=2 dropout=0.25"},
 	 MU_FLOAT32,
 	 true,
 	 false},

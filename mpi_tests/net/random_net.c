@@ -176,5 +176,5 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 const struct mu_network random_network = {.name = "random",
 					  .shape = MU_SAMPLE(3, 8, 8),
 					  .classes = 4,
-					  .has_depths = true,
+					  .traits = MU_NETWORK_DEPTHS,
 					  .build = build};

@@ -188,17 +188,22 @@ struct model {
 	double loss;
 };
 
+struct sums_settings {
+	long hidden;
+};
+
 /* Sums between its LSTMs and in front of convolutions, and what works in place. */
 static enum mu_status build_sums(struct mu_net *net, const struct mu_net_config *config)
 {
+	const struct sums_settings *own = config->settings;
 	const struct mu_embedding embed = {.inputs = (int)config->classes,
-					   .units = (int)config->hidden};
-	const struct mu_convolution same = {.filters = (int)config->hidden, .kernel = {1, 1}};
+					   .units = (int)own->hidden};
+	const struct mu_convolution same = {.filters = (int)own->hidden, .kernel = {1, 1}};
 	const struct mu_convolution decode = {.filters = (int)config->classes, .kernel = {1, 1}};
 	int x = mu_net_embedding(net, mu_net_input(net), &embed, "embed");
 
 	for (long i = 0; i < config->num_layers; i++) {
-		const struct mu_lstm lstm = {.units = (int)config->hidden};
+		const struct mu_lstm lstm = {.units = (int)own->hidden};
 		char name[32];
 		int y;
 
@@ -215,8 +220,16 @@ static enum mu_status build_sums(struct mu_net *net, const struct mu_net_config 
 	return MU_OK;
 }
 
-static const struct mu_network sums = {
-	.name = "sums", .has_depths = true, .reads_sequences = true, .build = build_sums};
+static const struct mu_option sums_settings[] = {
+	{MU_SETTING("num-hidden", INT, struct sums_settings, hidden), .initial = "16",
+	 .help = "N  units"},
+	{.name = NULL},
+};
+static const struct mu_network sums = {.name = "sums",
+				       .traits = MU_NETWORK_DEPTHS | MU_NETWORK_SEQUENCES,
+				       .settings = sums_settings,
+				       .settings_nbytes = sizeof(struct sums_settings),
+				       .build = build_sums};
 
 static struct mu_net *new_net(const struct mu_network *network, size_t steps)
 {
@@ -224,9 +237,10 @@ static struct mu_net *new_net(const struct mu_network *network, size_t steps)
 					     .shape = MU_SAMPLE(1, steps, 1),
 					     .classes = WORDS,
 					     .num_layers = 3,
-					     .hidden = 16,
-					     .embed = 5,
-					     .dropout_given = true};
+					     .options = network == &sums
+								? "num-hidden=16"
+								: "num-hidden=16 num-embed=5 "
+								  "dropout=0"};
 	struct mu_net *net = NULL;
 
 	CHECK(mu_net_new_from(&net, network, &config) == MU_OK);

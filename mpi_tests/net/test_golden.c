@@ -20,8 +20,9 @@
 enum { MAX_STEPS = 10, MAX_BATCH = 16, MAX_LABELS = 64 };
 
 struct golden {
-	char network[64];
+	char network[64], options[64];
 	struct mu_net_config net;
+	bool padded;
 	size_t batch, steps, arrays, parameters;
 	bool sequences;
 	uint64_t seed;
@@ -82,11 +83,13 @@ static void parse(struct golden *g, const char *text)
 	g->net.shape =
 		(struct mu_shape)MU_SAMPLE((size_t)shape[0], (size_t)shape[1], (size_t)shape[2]);
 	if (strstr(text, "\"hidden\"")) {
-		g->net.hidden = whole(text, "hidden");
-		g->net.embed = strstr(text, "\"embed\"") ? whole(text, "embed") : 0;
-		g->net.heads = strstr(text, "\"heads\"") ? whole(text, "heads") : 0;
-		g->net.dropout_given = true;
-		g->net.padded = strcmp(g->network, "lstm") == 0; /* its figures leave out 0 */
+		const bool lstm = strcmp(g->network, "lstm") == 0; /* its figures leave out 0 */
+
+		snprintf(g->options, sizeof g->options, "num-hidden=%zu %s=%zu dropout=0",
+			 whole(text, "hidden"), lstm ? "num-embed" : "num-heads",
+			 whole(text, lstm ? "embed" : "heads"));
+		g->net.options = g->options;
+		g->padded = lstm;
 	}
 	g->sequences = shape[0] == 1 && shape[2] == 1;
 	g->batch = whole(text, "batch");
@@ -234,6 +237,8 @@ static enum mu_status start(struct training *t, const struct mu_members *m, cons
 	config.optim.wd_gamma = true;
 	MU_TRY(mu_device_open(&t->device, device, 1));
 	MU_TRY(mu_net_new(&t->net, &g->net));
+	if (g->padded)
+		mu_net_ignore_label(t->net, 0);
 	mu_net_counts(t->net, &counts);
 	CHECK(counts.arrays == g->arrays && counts.params == g->parameters);
 	MU_TRY(mu_plan_new(&t->plan, t->net, &t->device, g->batch, MU_PHASE_TRAIN, NULL));

@@ -45,7 +45,8 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	return MU_OK;
 }
 
-static const struct mu_network network = {.name = "wrong", .has_depths = true, .build = build};
+static const struct mu_network network = {
+	.name = "wrong", .traits = MU_NETWORK_DEPTHS, .build = build};
 
 static void check_case(long number, enum mu_status expected, const char *words)
 {

@@ -83,7 +83,8 @@ static void find_shapes(void)
 			continue;
 		for (int l = 0; l < net->n_layers; l++)
 			if (net->layers[l].kind->op == MU_OP_CONVOLUTION)
-				add_shape(net, &net->layers[l], !network->has_heads);
+				add_shape(net, &net->layers[l],
+					  !mu_network_setting(network, "num-heads"));
 		mu_net_free(net);
 	}
 }

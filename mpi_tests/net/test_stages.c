@@ -132,7 +132,7 @@ static const struct mu_net_config lstm = {.network = "lstm",
 					  .shape = MU_SAMPLE(1, 4, 1),
 					  .classes = 20,
 					  .num_layers = 4,
-					  .hidden = 8};
+					  .options = "num-hidden=8"};
 
 static void refuse(const struct mu_plan *plan, const char *text, const char *words)
 {
@@ -227,9 +227,7 @@ static void check_cuts_of_blocks(void)
 	static const struct mu_net_config words = {.network = "lstm",
 						   .shape = MU_SAMPLE(1, 8, 1),
 						   .classes = 6022,
-						   .num_layers = 8,
-						   .hidden = 400,
-						   .embed = 200};
+						   .num_layers = 8};
 	static const struct {
 		size_t devices, stages;
 		double most;

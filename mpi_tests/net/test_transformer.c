@@ -15,6 +15,7 @@
 #include "net/plan.h"
 
 enum { STEPS = 9, CLASSES = 11, MANY = 4100, HIDDEN = 12, SAMPLES = 2 };
+#define SETTINGS "num-hidden=12 num-heads=3"
 
 struct model {
 	struct mu_net *net;
@@ -29,8 +30,7 @@ static enum mu_status open_model(struct model *m, struct mu_device *device, size
 					     .shape = MU_SAMPLE(1, steps, 1),
 					     .classes = CLASSES,
 					     .num_layers = 2,
-					     .hidden = HIDDEN,
-					     .heads = 3};
+					     .options = SETTINGS};
 
 	*m = (struct model){.net = NULL};
 	MU_TRY(mu_net_new(&m->net, &config));
@@ -286,10 +286,7 @@ static enum mu_status open_training(struct model *m, struct mu_device *device,
 					     .shape = MU_SAMPLE(1, STEPS, 1),
 					     .classes = MANY,
 					     .num_layers = 2,
-					     .hidden = HIDDEN,
-					     .heads = 3,
-					     .dropout_given = true,
-					     .dropout = 0.2f,
+					     .options = SETTINGS " dropout=0.2",
 					     .recompute = how->recompute};
 	const struct mu_net_config own = {.shape = MU_SAMPLE(1, STEPS, 1), .classes = MANY};
 

@@ -102,7 +102,7 @@ rm model/tokenizer.json
 gpt2 '' none
 expect '^muconvert: model: no config.json beside it tells how many heads of attention'
 "$TRAINER" --summary --load m.h5 >"$log" 2>&1 && fail "heads are guessed"
-expect 'error: m.h5 does not say how many heads of attention its model has, .*: --num-heads N is needed$'
+expect 'error: m.h5 does not say num-heads of its model, and no array does: --num-heads N is needed$'
 summary --num-heads 4
 echo '{"n_head": 4, "activation_function": "gelu_new"}' >model/config.json
 convert model m.h5

@@ -118,9 +118,9 @@ expect 'error: network gpt2: sequences of 41 tokens \(--seq-len\), and 40 positi
 refuse $small --seq-len 16 --buckets 8
 expect 'error: --seq-len 16 with --buckets 8: both say how long they are'
 refuse --network vit-tiny --benchmark 1 --num-positions 4 $plain
-expect 'error: --num-positions 4 .*it is for transformers of text'
+expect 'error: --num-positions is a setting of gpt2, not of '
 refuse --network vit-tiny --benchmark 1 --tie-weights 0 $plain
-expect 'error: --tie-weights 0 .*it is for transformers of text'
+expect 'error: --tie-weights is a setting of gpt2, not of '
 refuse $gpt --vocab tok-latest
 expect 'error: --vocab tok-latest: has a tokenizer, not the words of a text'
 
@@ -294,7 +294,7 @@ expect 'error: network gpt2: 3 heads do not divide a width of 16 \(--num-heads, 
 refuse --network vit-tiny --benchmark 1 --image-shape 3,30,30 $plain
 expect 'error: network vit-tiny: images of 30 x 30 are no whole patches of 4 x 4'
 refuse $gpt --num-embed 8
-expect 'error: --num-embed 8 with --network gpt2: a transformer.s embedding is as wide as its layers'
+expect 'error: --num-embed is a setting of lstm, not of gpt2'
 refuse --load tok-latest --sample 3 --top-k 2
 expect 'error: --top-k 2 with --sample 3: it is an accuracy; --sample-top-k draws'
 for word in top-p,sample-top-p max-new-tokens,sample prompt,prime; do
@@ -302,7 +302,7 @@ for word in top-p,sample-top-p max-new-tokens,sample prompt,prime; do
 	expect "error: unknown option --${word%,*}; .*--${word#*,}"
 done
 refuse --network lenet --benchmark 1 --num-heads 3 $plain
-expect 'error: --num-heads 3 with --network lenet: it is for transformers'
+expect 'error: --num-heads is a setting of gpt2, vit-tiny, not of lenet'
 refuse $gpt --temperature 2
 expect 'error: --temperature needs --sample N above 0: it is about generated text'
 refuse $gpt --recompute some

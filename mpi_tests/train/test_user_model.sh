@@ -169,12 +169,13 @@ told() {
 	expect_none "$crashes"
 }
 
-# refused STATUS REGEX FILE: with one rank and with three
+# refused STATUS REGEX FILE OPTION...: with one rank and with three
 refused() {
-	local np
+	local np status_wanted=$1 text=$2 file=$3
+	shift 3
 	for np in 1 $(in_tier full && echo 3); do
-		run_limited 60 $np --network "$3" $plain
-		told "$1" "$2"
+		run_limited 60 $np --network "$file" $plain "$@"
+		told "$status_wanted" "$text"
 	done
 }
 
@@ -227,6 +228,32 @@ refused 2 'old.so: compiled for binary interface 999 of Muster, and this is \d+:
 model hidden.so "$small" -fvisibility=hidden -DNAME='"hidden"' -DSHAPE=1,28,28 -DBODY=
 train 1 --network hidden.so $plain --num-epochs 1 --num-batches 2
 expect '^network hidden: 7850 parameters'
+
+part "settings of a model"
+train 1 --network ./mynet.so --help ./mynet.so
+expect '^mynet: three convolutions and a shortcut'
+expect '^  --width N .*filters .* \(default 16\)'
+expect_count 1 '^  --'
+printf 'network ./mynet.so\nwidth 6\n' >width.conf
+train 2 --config width.conf $plain --num-epochs 1 --num-batches 2 --model-prefix wide
+expect 'network mynet: 1204 parameters'
+"$TRAINER" --load wide-0001.h5 --network ./mynet.so --evaluate --data-dir set --verbose 1 >"$log" 2>&1 ||
+	fail "exit status $? of an evaluation"
+expect 'options from wide-0001.h5: .*width 6'
+refused 2 "unknown option --widt: write the whole name --width" ./mynet.so --widt 6
+refused 2 '--width: 0 is out of range: it must be from 1 to 4096' ./mynet.so --width 0
+refused 2 'unknown option --width ' lenet --width 6
+refused 2 '--width 5: wide-0001.h5 was saved with width 6' ./mynet.so --width 5 --load wide-0001.h5 --evaluate
+refused 2 'wide-0001.h5 was saved with structure' ./mynet.so --width 5 --num-epochs 2 --model-prefix wide --resume auto
+row='static const struct mu_option rows[] = {{.name = "width", .type = MU_OPTION_INT, ROW}, {.name = NULL}};'
+settings="$row
+$(sed 's/\.build = build/.settings = rows, .settings_nbytes = 8, .build = build/' <<<"$small")"
+model long.so "$settings" -DNAME='"long"' -DSHAPE=1,28,28 -DBODY= -DROW='.offset = 4, .help = ""'
+refused 2 'long.so: its setting width needs a help text, a type, and a place within settings_nbytes \(8\)' long.so
+model taken.so "${settings/\"width\"/\"lr\"}" -DNAME='"taken"' -DSHAPE=1,28,28 -DBODY= -DROW='.help = ""'
+refused 2 'network taken: its setting lr has the name of an option of the trainer' taken.so
+model named.so "${settings/\"width\"/\"My width\"}" -DNAME='"named"' -DSHAPE=1,28,28 -DBODY= -DROW='.help = ""'
+refused 2 'named.so: "My width" is no name of a setting' named.so
 
 part "a model that crashes"
 model crash.so "#include <string.h>

@@ -51,7 +51,7 @@ static void check_columns(struct mu_array_file *file)
 		if (strcmp(option->name, "version") == 0) /* the format's version is an attribute */
 			continue;
 		CHECK(mu_array_file_has_text(file, option->name, &there) == MU_OK);
-		if (!CHECK(there == (option->record != CONF_UNRECORDED)))
+		if (!CHECK(there == (option->record != MU_UNRECORDED)))
 			fprintf(stderr, "    --%s is %srecorded\n", option->name,
 				there ? "" : "not ");
 		n += there;

@@ -309,8 +309,8 @@ static enum mu_status settle(struct mu_options *o, struct conf *v, const char *w
 		snprintf(l.words[l.argc++], sizeof l.words[0], "%.*s", (int)strcspn(p, " "), p);
 	}
 	mu_trace_clear();
-	CHECK(mu_options_init(o, mu_conf_options, mu_conf_n_options, v) == MU_OK);
-	MU_TRY(mu_options_parse(o, l.argc, l.argv));
+	*o = (struct mu_options){0};
+	MU_TRY(mu_conf_options_parse(o, v, l.argc, l.argv));
 	MU_TRY(mu_conf_settle(o, 1, v));
 out:
 	return st;

@@ -19,8 +19,8 @@ static bool settle(char line[LINE_BYTES], struct mu_options *o, struct conf *v)
 
 	for (char *word = strtok(line, " "); word && argc < MOST_WORDS; word = strtok(NULL, " "))
 		argv[argc++] = word;
-	if (!CHECK(mu_options_init(o, mu_conf_options, mu_conf_n_options, v) == MU_OK &&
-		   mu_options_parse(o, argc, argv) == MU_OK &&
+	*o = (struct mu_options){0};
+	if (!CHECK(mu_conf_options_parse(o, v, argc, argv) == MU_OK &&
 		   mu_conf_settle(o, WORKERS + 1, v) == MU_OK)) {
 		fprintf(stderr, "    %s\n", mu_trace_message());
 		return false;

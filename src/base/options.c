@@ -364,25 +364,42 @@ static const char *find_letter(const struct mu_options *o, const char *word)
 	return NULL;
 }
 
+/* next: the word after it, or NULL. *i advances if that is its value. */
+static enum mu_status parse_word(struct mu_options *o, const char *word, const char *next, int *i)
+{
+	enum mu_status st = MU_OK;
+	const char *short_of = find_letter(o, word);
+
+	if (!short_of && word[0] == '-' && isalpha((unsigned char)word[1]))
+		MU_TRY(mu_options_refuse_letter(o, word));
+	if (!short_of && !mu_options_is_option(word))
+		MU_FAIL(MU_ERR_USAGE,
+			"\"%s\" belongs to no option: options are written --name value or "
+			"--name=value",
+			word);
+	MU_TRY(parse_one(o, short_of ? short_of : word + 2, next, i));
+out:
+	return st;
+}
+
 enum mu_status mu_options_parse(struct mu_options *o, int argc, char *const argv[])
 {
 	enum mu_status st = MU_OK;
 
-	for (int i = 1; i < argc; i++) {
-		const char *short_of = find_letter(o, argv[i]);
-
-		if (!short_of && argv[i][0] == '-' && isalpha((unsigned char)argv[i][1]))
-			MU_TRY(mu_options_refuse_letter(o, argv[i]));
-		if (!short_of && !mu_options_is_option(argv[i]))
-			MU_FAIL(MU_ERR_USAGE,
-				"\"%s\" belongs to no option: options are written --name value or "
-				"--name=value",
-				argv[i]);
-		MU_TRY(parse_one(o, short_of ? short_of : argv[i] + 2,
-				 i + 1 < argc ? argv[i + 1] : NULL, &i));
-	}
+	for (int i = 1; i < argc; i++)
+		MU_TRY(parse_word(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i));
 out:
 	return st;
+}
+
+void mu_options_scan(struct mu_options *o, int argc, char *const argv[])
+{
+	struct mu_trace *before = mu_trace_detach();
+
+	for (int i = 1; i < argc; i++)
+		if (parse_word(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i) != MU_OK)
+			mu_trace_clear();
+	mu_trace_attach(before);
 }
 
 enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *table, size_t n,
@@ -392,8 +409,13 @@ enum mu_status mu_options_init(struct mu_options *o, const struct mu_option *tab
 
 	*o = (struct mu_options){.table = table, .n = n, .values = values};
 	MU_TRY(MU_ALLOC(o->given, n, "marks of the given options"));
-	for (size_t i = 0; i < n; i++)
-		MU_TRY(set(o, &table[i], table[i].initial));
+	for (size_t i = 0; i < n; i++) {
+		struct mu_option option = table[i];
+
+		if (option.automatic) /* the default may be outside of the range */
+			option.min = option.max = 0;
+		MU_TRY(set(o, &option, option.initial));
+	}
 out:
 	return st;
 }
@@ -401,6 +423,7 @@ out:
 void mu_options_release(struct mu_options *o)
 {
 	mu_free(o->given);
+	mu_free(o->own);
 	*o = (struct mu_options){0};
 }
 

@@ -131,7 +131,8 @@ static bool matches(const struct mu_option *option, const char *typed, enum kind
 {
 	const bool alias = kind == ALIAS || kind == ALIAS_BEGIN;
 
-	if ((kind == NAME_BEGIN && option->now) || (kind == OLD_NAME_BEGIN && !option->now))
+	if ((kind == NAME_BEGIN && option->now) || (kind == OLD_NAME_BEGIN && !option->now) ||
+	    (kind >= NAME_BEGIN && option->whole))
 		return false;
 	return has(alias ? option->aliases : option->name, typed, kind < NAME_BEGIN);
 }
@@ -248,13 +249,25 @@ static const struct mu_option *nearest(const struct mu_options *o, const char *t
 	return best;
 }
 
+/* The option whose whole name is needed; NULL: none begins so. */
+static const struct mu_option *find_cut_short(const struct mu_options *o, const char *typed)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (o->table[i].whole && has(o->table[i].name, typed, false))
+			return &o->table[i];
+	return NULL;
+}
+
 static enum mu_status refuse_unknown(const struct mu_options *o, const char *typed)
 {
 	enum mu_status st = MU_OK;
-	char value[NAME_BYTES];
-	const struct mu_option *option = find_value(o, typed, value);
+	char value[NAME_BYTES], text[LIST_BYTES];
+	const struct mu_option *option;
 	char lower[NAME_BYTES] = "";
 
+	if (o->explain && o->explain(o, typed, text, sizeof text))
+		MU_FAIL(MU_ERR_USAGE, "--%s %s", typed, text);
+	option = find_value(o, typed, value);
 	if (option)
 		MU_FAIL(MU_ERR_USAGE, "unknown option --%s: write --%s %s", typed, option->name,
 			value);
@@ -262,6 +275,12 @@ static enum mu_status refuse_unknown(const struct mu_options *o, const char *typ
 	if (option)
 		MU_FAIL(MU_ERR_USAGE, "unknown option --%s; --%s is for that (--help%s lists it)",
 			typed, option->name, option->advanced ? "-all" : "");
+	option = find_cut_short(o, typed);
+	if (option)
+		MU_FAIL(MU_ERR_USAGE,
+			"unknown option --%s: write the whole name --%s, which may not be cut "
+			"short",
+			typed, option->name);
 	for (size_t i = 0; typed[i] && i + 1 < sizeof lower; i++)
 		lower[i] = (char)tolower((unsigned char)typed[i]);
 	option = nearest(o, lower, false);

@@ -108,19 +108,13 @@ enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path
 
 /* ---- describe.c: a checkpoint as the description of its model and the model's input ---- */
 
-/* Options that a file may set; the first ones cannot differ from the file's. */
+/* Options that a file may set, before the settings of the network; the first ones cannot differ
+ * from the file's. */
 enum checkpoint_described {
 	CHECKPOINT_NETWORK,
 	CHECKPOINT_NUM_LAYERS,
-	CHECKPOINT_NUM_HIDDEN,
-	CHECKPOINT_NUM_EMBED,
-	CHECKPOINT_NUM_HEADS,
-	CHECKPOINT_NORM_EPS,
-	CHECKPOINT_NUM_POSITIONS,
-	CHECKPOINT_TIE_WEIGHTS,
 	CHECKPOINT_NUM_CLASSES,
 	CHECKPOINT_IMAGE_SHAPE,
-	CHECKPOINT_DROPOUT,
 	CHECKPOINT_TEXT,
 	CHECKPOINT_VOCAB,
 	CHECKPOINT_BUCKETS,
@@ -130,14 +124,15 @@ enum checkpoint_described {
 	CHECKPOINT_RESIZE,
 	CHECKPOINT_EXIF,
 	CHECKPOINT_N_DESCRIBED,
+	CHECKPOINT_MOST_DESCRIBED = CHECKPOINT_N_DESCRIBED + MU_MAX_SETTINGS,
 };
 struct checkpoint_description {
 	char path[CHECKPOINT_PATH]; /* "": no file, or one that says nothing */
 	char network[64], input[16];
 	bool parameters; /* the file is no checkpoint of a run: it holds parameters alone */
 	bool bytes;      /* its vocabulary is one of bytes */
-	char of[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH]; /* "": not in the file */
-	char argument[CHECKPOINT_N_DESCRIBED][CHECKPOINT_PATH + 32];
+	char of[CHECKPOINT_MOST_DESCRIBED][CHECKPOINT_PATH]; /* "": not in the file */
+	char argument[CHECKPOINT_MOST_DESCRIBED][CHECKPOINT_PATH + 96];
 	char taken[1024], differs[1024]; /* "name value, ...": for the log */
 };
 /*

@@ -9,9 +9,6 @@
 
 #include "conf/text.h"
 
-/* Earlier versions had the networks' own, 0, alone. */
-#define NORM_EPS "layer-norm-eps"
-
 /* Is the name in the list "a,b,c", or the list "all"? */
 bool mu_checkpoint_identity_overrides(const char *list, const char *name)
 {
@@ -39,7 +36,7 @@ enum mu_status mu_checkpoint_identity_check_override(const struct checkpoint_ide
 	if (!override || strcmp(override, "all") == 0)
 		goto out;
 	for (size_t i = 0; i < r->n && n < sizeof known; i++)
-		if (r->of[i].kind != CONF_TOLD)
+		if (r->of[i].kind != MU_RECORD_TOLD)
 			n += (size_t)snprintf(known + n, sizeof known - n, ",%s", r->of[i].name);
 	if (n < sizeof known)
 		snprintf(known + n, sizeof known - n, "," CHECKPOINT_TOKENIZER);
@@ -65,7 +62,7 @@ static bool is(const struct checkpoint_identity_item *item, const char *name)
 static bool is_identity(const struct checkpoint_identity *r,
 			const struct checkpoint_identity_item *item)
 {
-	return item->kind == CONF_IDENTITY || (item->kind == CONF_TRAINING && r->trains);
+	return item->kind == MU_RECORD_IDENTITY || (item->kind == MU_RECORD_TRAINING && r->trains);
 }
 
 static bool is_overridden(const struct checkpoint_identity_item *item, const char *override)
@@ -137,17 +134,17 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 
 		/* The file may be of a version without the setting. */
 		if (!is_identity(r, item) || is(item, CHECKPOINT_DATA_CONTENTS) ||
-		    is(item, NORM_EPS))
+		    item->before)
 			MU_TRY(mu_array_file_has_text(c->file, item->name, &there));
 		validates |= is(item, CHECKPOINT_DATA_VALIDATION);
 		d->unknown |= !there && is(item, CHECKPOINT_DATA_VALIDATION) && d->compared;
 		d->compared |= there && is(item, CHECKPOINT_DATA_CONTENTS);
-		if (!there && !(is_identity(r, item) && is(item, NORM_EPS)))
+		if (!there && !(is_identity(r, item) && item->before))
 			continue;
 		if (there)
 			MU_TRY(mu_array_file_get_text(c->file, item->name, text, sizeof text));
 		else
-			snprintf(text, sizeof text, "0");
+			snprintf(text, sizeof text, "%s", item->before);
 		if (strcmp(text, item->text) != 0)
 			MU_TRY(note(r, item, text, c, d));
 	}

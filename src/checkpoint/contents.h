@@ -10,12 +10,14 @@
 #define CHECKPOINT_IDENTITY_MAX 96
 
 struct checkpoint_identity {
+	const struct conf *conf;
 	size_t n;
 	bool full;   /* there was no room for more */
 	bool trains; /* else the run evaluates */
 	struct checkpoint_identity_item {
 		const char *name; /* of the option, if it is one */
-		enum conf_record kind;
+		enum mu_option_record kind;
+		const char *before; /* the value of files without it; NULL: every file has it */
 		char text[192];
 	} of[CHECKPOINT_IDENTITY_MAX];
 };
@@ -71,9 +73,6 @@ void mu_checkpoint_files_report(const struct mu_engine *e, const char *path,
 /* The best value of other validation data says nothing about those of this run. */
 void mu_checkpoint_best_forget(struct checkpoint_position *at, const char *path,
 			       const struct checkpoint_difference *difference);
-
-/* The row of an option; NULL: there is none. */
-const struct mu_option *mu_checkpoint_option(const char *name);
 
 /* ---- describe.c ---- */
 

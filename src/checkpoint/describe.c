@@ -63,17 +63,28 @@ out:
 /* Options, by enum checkpoint_described. */
 static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
-	[CHECKPOINT_NUM_HIDDEN] = "num-hidden",	  [CHECKPOINT_NUM_EMBED] = "num-embed",
-	[CHECKPOINT_NUM_HEADS] = "num-heads",	  [CHECKPOINT_NORM_EPS] = "layer-norm-eps",
-	[CHECKPOINT_NUM_POSITIONS] = "num-positions",
-	[CHECKPOINT_TIE_WEIGHTS] = "tie-weights",
 	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
-	[CHECKPOINT_DROPOUT] = "dropout",	  [CHECKPOINT_TEXT] = "text",
+	[CHECKPOINT_TEXT] = "text",
 	[CHECKPOINT_VOCAB] = "vocab",		  [CHECKPOINT_BUCKETS] = "buckets",
 	[CHECKPOINT_SEQ_LEN] = "seq-len",
 	[CHECKPOINT_RGB_MEAN] = "rgb-mean",	  [CHECKPOINT_RGB_STD] = "rgb-std",
 	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
+
+/* Settings of the run's network, or else of the file's. */
+static enum mu_status read_settings(struct mu_array_file *file, struct checkpoint_description *d,
+				    const struct mu_network *network)
+{
+	enum mu_status st = MU_OK;
+
+	if (!network && *d->network && mu_network_find(&network, d->network) != MU_OK)
+		mu_trace_clear(); /* as is said when its options are needed */
+	for (size_t i = 0; network && i < mu_network_settings(network); i++)
+		MU_TRY(mu_array_file_find_text(file, network->settings[i].name,
+					       d->of[CHECKPOINT_N_DESCRIBED + i], sizeof *d->of));
+out:
+	return st;
+}
 
 static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_description *d,
 				const struct mu_options *given)
@@ -96,6 +107,7 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its network is one of your own, %s: name its file, --network %s",
 			d->path, d->network, *place ? place : "FILE.so");
+	MU_TRY(read_settings(file, d, ((const struct conf *)given->values)->owner.network));
 	MU_TRY(mu_array_file_find_text(file, INPUT, d->input, sizeof d->input));
 	MU_TRY(mu_array_file_find_text(file, "vocabulary", place, sizeof place));
 	if (*place && !*d->input)
@@ -202,16 +214,33 @@ static bool is_default(const struct mu_option *option, const char *text)
 	const char *initial = option->initial ? option->initial : "none";
 
 	return !*text || strcmp(text, "none") == 0 || strcmp(text, initial) == 0 ||
-	       (strcmp(option->name, "dropout") == 0 && *text == '-') ||
 	       (strcmp(option->name, "rgb-mean") == 0 && strcmp(text, TRAIN_RGB_MEAN) == 0) ||
 	       (strcmp(option->name, "rgb-std") == 0 && strcmp(text, TRAIN_RGB_STD) == 0);
 }
 
-/* Does the file say how many positions the model has? */
-static bool has_positions(const struct checkpoint_description *d)
+/* The row of one of them. */
+static const struct mu_option *row_of(const struct conf *v, size_t which)
 {
-	return !is_default(mu_checkpoint_option(names[CHECKPOINT_NUM_POSITIONS]),
-			   d->of[CHECKPOINT_NUM_POSITIONS]);
+	const size_t own = which - CHECKPOINT_N_DESCRIBED;
+
+	return mu_conf_option(v, which < CHECKPOINT_N_DESCRIBED
+					 ? names[which]
+					 : v->owner.network->settings[own].name);
+}
+
+static size_t count_described(const struct conf *v)
+{
+	return CHECKPOINT_N_DESCRIBED +
+	       (v->owner.network ? mu_network_settings(v->owner.network) : 0);
+}
+
+/* Does the file say how many positions the model has? */
+static bool has_positions(const struct checkpoint_description *d, const struct conf *v)
+{
+	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count_described(v); which++)
+		if (strcmp(row_of(v, which)->name, "num-positions") == 0)
+			return !is_default(row_of(v, which), d->of[which]);
+	return false;
 }
 
 /* Is the setting about this run? Some are refused where they have no meaning. */
@@ -234,7 +263,7 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	/* A text is written with all positions that the model has, whatever it read in training. */
 	case CHECKPOINT_SEQ_LEN:
 		return (text || tokens) && reads &&
-		       !(tokens && v->text.sample > 0 && has_positions(d));
+		       !(tokens && v->text.sample > 0 && has_positions(d, v));
 	/* A run that resumes makes it of its text, and compares; of characters, never of bytes.
 	 * Those of tokens need none. */
 	case CHECKPOINT_VOCAB:
@@ -260,9 +289,11 @@ static bool is_strict(const struct conf *v)
 }
 
 /* Must the option then be as in the file? */
-static bool is_fixed(size_t which)
+static bool is_fixed(const struct mu_option *option, size_t which)
 {
-	return which <= CHECKPOINT_NUM_CLASSES;
+	if (which < CHECKPOINT_N_DESCRIBED)
+		return which <= CHECKPOINT_NUM_CLASSES;
+	return option->record != MU_RECORD_TOLD;
 }
 
 static enum mu_status check_given(struct checkpoint_description *d, const struct conf *v,
@@ -275,16 +306,13 @@ static enum mu_status check_given(struct checkpoint_description *d, const struct
 		   *is = mu_option_text(o, option, 17, number, sizeof number);
 
 	if (which == CHECKPOINT_NETWORK) {
-		const struct mu_network *network;
-
 		recorded = d->network;
-		MU_TRY(mu_network_find(&network, v->network));
-		is = network->name;
+		is = v->owner.network->name;
 	}
 	if (strcmp(recorded, is) == 0 || !*recorded ||
 	    (option->type == MU_OPTION_REAL && strtod(recorded, NULL) == strtod(is, NULL)))
 		goto out;
-	if (!is_fixed(which)) {
+	if (!is_fixed(option, which)) {
 		if (which != CHECKPOINT_VOCAB && applies(d, v, which))
 			add(d->differs, sizeof d->differs, option->name, recorded);
 		goto out;
@@ -306,9 +334,12 @@ static enum mu_status apply_one(struct checkpoint_description *d, struct mu_opti
 				const struct mu_option *option, size_t which)
 {
 	enum mu_status st = MU_OK;
+	enum { NAME_BYTES = sizeof *d->argument - sizeof *d->of };
+	char *text = d->argument[which];
 
-	snprintf(d->argument[which], sizeof *d->argument, "--%s=%s", option->name, d->of[which]);
-	st = mu_options_parse(o, 2, (char *[]){NULL, d->argument[which]});
+	snprintf(text, NAME_BYTES, "--%s=", option->name);
+	strcpy(text + strlen(text), d->of[which]);
+	st = mu_options_parse(o, 2, (char *[]){NULL, text});
 	if (st != MU_OK)
 		mu_trace_prefix("%s: ", d->path);
 	MU_TRY(st);
@@ -320,42 +351,26 @@ out:
 /* Is a network given that is not the file's? Then resuming is refused later, with the reason. */
 static bool is_foreign(const struct checkpoint_description *d, const struct conf *v)
 {
-	const struct mu_network *network;
-	bool foreign = false;
-
-	if (!v->network)
-		return false;
-	if (mu_network_find(&network, v->network) != MU_OK)
-		mu_trace_clear();
-	else
-		foreign = strcmp(network->name, d->network) != 0;
-	return foreign;
+	return v->network && strcmp(v->owner.network->name, d->network) != 0;
 }
 
-/* Has the run's network, or else the file's, heads of attention? */
-static bool attends(const struct checkpoint_description *d, const struct conf *v)
-{
-	const char *name = v->network ? v->network : d->network;
-	const struct mu_network *network = NULL;
-
-	if (*name && mu_network_find(&network, name) != MU_OK)
-		mu_trace_clear();
-	return network && network->has_heads;
-}
-
-/* Of files by other programs. */
-static enum mu_status check_heads(const struct checkpoint_description *d,
-				  const struct mu_options *o)
+/* Of files by other programs: is a setting missing that no array shows? */
+static enum mu_status check_needed(const struct checkpoint_description *d, const struct conf *v,
+				   const struct mu_options *o)
 {
 	enum mu_status st = MU_OK;
-	const char *recorded = d->of[CHECKPOINT_NUM_HEADS];
 
-	if (d->parameters && (!*recorded || strcmp(recorded, "0") == 0) &&
-	    !mu_options_given(o, "num-heads"))
-		MU_FAIL(MU_ERR_USAGE,
-			"%s does not say how many heads of attention its model has, and no array "
-			"does: --num-heads N is needed",
-			d->path);
+	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count_described(v); which++) {
+		const struct mu_option *option = row_of(v, which);
+
+		if (option->record == MU_RECORD_NEEDED && is_default(option, d->of[which]) &&
+		    !mu_options_given(o, option->name))
+			MU_FAIL(MU_ERR_USAGE,
+				"%s does not say %s of its model, and no array does: --%s %.*s is "
+				"needed",
+				d->path, option->name, option->name,
+				(int)strcspn(option->help, " "), option->help);
+	}
 out:
 	return st;
 }
@@ -363,7 +378,6 @@ out:
 /* Which settings are taken; found before the first is, which may be the network. */
 struct choice {
 	bool strict, fine_tunes, foreign;
-	bool heads; /* the network has heads of attention */
 };
 
 /* hidden: no array's shape tells the setting, and the arrays mean nothing without it. */
@@ -371,13 +385,14 @@ static enum mu_status take(struct checkpoint_description *d, struct mu_options *
 			   const struct conf *v, const struct choice *c, size_t which)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_option *option = mu_checkpoint_option(names[which]);
-	const bool hidden = c->heads && v->load &&
-			    (which == CHECKPOINT_NUM_HEADS || which == CHECKPOINT_NORM_EPS);
+	const struct mu_option *option = row_of(v, which);
+	const bool hidden =
+		v->load && which >= CHECKPOINT_N_DESCRIBED &&
+		(option->record == MU_RECORD_UNSEEN || option->record == MU_RECORD_NEEDED);
 
 	if (c->foreign && !hidden)
 		goto out;
-	if (mu_options_given(o, names[which])) {
+	if (mu_options_given(o, option->name)) {
 		if (c->strict || hidden)
 			MU_TRY(check_given(d, v, o, option, which));
 		goto out;
@@ -404,12 +419,15 @@ enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 		goto out;
 	c.fine_tunes = v->load && v->network && !c.strict;
 	c.foreign = !c.strict && is_foreign(d, v);
-	c.heads = attends(d, v);
-	for (size_t which = 0; which < CHECKPOINT_N_DESCRIBED; which++)
+	for (size_t which = 0; which <= CHECKPOINT_NUM_LAYERS; which++)
+		MU_TRY(take(d, o, v, &c, which));
+	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count_described(v); which++)
+		MU_TRY(take(d, o, v, &c, which));
+	for (size_t which = CHECKPOINT_NUM_LAYERS + 1; which < CHECKPOINT_N_DESCRIBED; which++)
 		MU_TRY(take(d, o, v, &c, which));
 	/* The arrays of another network are refused as such. */
-	if (c.heads && !(*d->network && is_foreign(d, v)))
-		MU_TRY(check_heads(d, o));
+	if (d->parameters && !(*d->network && is_foreign(d, v)))
+		MU_TRY(check_needed(d, v, o));
 out:
 	return st;
 }

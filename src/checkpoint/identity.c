@@ -77,26 +77,19 @@ static size_t place_of(const char *name)
 	return p ? (size_t)(p - order) : sizeof order;
 }
 
-const struct mu_option *mu_checkpoint_option(const char *name)
-{
-	for (size_t i = 0; i < mu_conf_n_options; i++)
-		if (strcmp(mu_conf_options[i].name, name) == 0)
-			return &mu_conf_options[i];
-	return NULL;
-}
-
 /* The kind of an option is in its row. */
-static const enum conf_record by_row = CONF_UNRECORDED;
+static const enum mu_option_record by_row = MU_UNRECORDED;
 
 __attribute__((format(printf, 4, 5))) static void
-add(struct checkpoint_identity *r, const char *name, enum conf_record kind, const char *format, ...)
+add(struct checkpoint_identity *r, const char *name, enum mu_option_record kind,
+    const char *format, ...)
 {
 	struct checkpoint_identity_item *item = &r->of[r->n];
 	va_list args;
 
 	if (kind == by_row)
-		kind = (enum conf_record)mu_checkpoint_option(name)->record;
-	if (kind == CONF_UNRECORDED)
+		kind = mu_conf_option(r->conf, name)->record;
+	if (kind == MU_UNRECORDED)
 		return;
 	if (r->n == CHECKPOINT_IDENTITY_MAX) {
 		r->full = true;
@@ -106,14 +99,19 @@ add(struct checkpoint_identity *r, const char *name, enum conf_record kind, cons
 	for (; item > r->of && place_of(item[-1].name) > place_of(name); item--)
 		*item = item[-1];
 	item->name = name;
-	item->kind = kind;
+	item->kind = kind == MU_RECORD_SHAPES                               ? MU_RECORD_TOLD
+		     : kind == MU_RECORD_UNSEEN || kind == MU_RECORD_NEEDED ? MU_RECORD_IDENTITY
+									    : kind;
+	item->before = mu_network_setting(r->conf->owner.network, name)
+			       ? mu_conf_option(r->conf, name)->initial
+			       : NULL;
 	va_start(args, format);
 	vsnprintf(item->text, sizeof item->text, format, args);
 	va_end(args);
 }
 
 /* A list longer than an attribute ends in a hash of all of it. */
-static void add_list(struct checkpoint_identity *r, const char *name, enum conf_record kind,
+static void add_list(struct checkpoint_identity *r, const char *name, enum mu_option_record kind,
 		     const char *list)
 {
 	if (strlen(list) < sizeof r->of->text)
@@ -157,19 +155,19 @@ static void add_optimizer(const struct mu_engine *e, struct checkpoint_identity 
 	if (s->warmup_steps > 0)
 		snprintf(warmup, sizeof warmup, "%ldsteps", s->warmup_steps);
 	describe_rule(&v->optim, settings, sizeof settings);
-	add(r, "optimizer-settings", CONF_TRAINING, "%s", settings);
+	add(r, "optimizer-settings", MU_RECORD_TRAINING, "%s", settings);
 	add(r, "lr", by_row, "%.17g", mu_conf_base_lr(v, e->team.n));
 	add(r, "lr-schedule", by_row, "%s %s %g %g %g %g %s %s %g", mu_conf_schedule_words[s->kind],
 	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
 	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], warmup, s->warmup_begin_lr);
 	if (s->kind == CONF_SCHEDULE_POLY || s->kind == CONF_SCHEDULE_COSINE)
-		add(r, "lr-schedule-epochs", CONF_TOLD, "%ld", v->num_epochs);
+		add(r, "lr-schedule-epochs", MU_RECORD_TOLD, "%ld", v->num_epochs);
 	add(r, "loss-scale", by_row, "%s", v->loss_scale ? v->loss_scale : "by --dtype");
 }
 
 /* Nothing without a look: the run neither saves nor resumes, or its data are random. */
-static void add_contents(struct checkpoint_identity *r, const char *name, enum conf_record kind,
-			 const struct mu_input *in)
+static void add_contents(struct checkpoint_identity *r, const char *name,
+			 enum mu_option_record kind, const struct mu_input *in)
 {
 	const struct mu_input_contents *c = &in->contents;
 
@@ -186,7 +184,7 @@ static void add_files(struct checkpoint_identity *r, const struct mu_input *trai
 	const uint64_t all[4] = {t->listing, t->times, v->listing, v->times};
 
 	if (t->n > 0)
-		add(r, CHECKPOINT_DATA_FILES, CONF_TOLD, "%016" PRIx64,
+		add(r, CHECKPOINT_DATA_FILES, MU_RECORD_TOLD, "%016" PRIx64,
 		    mu_hash_block(MU_HASH_START, all, sizeof all));
 }
 
@@ -200,16 +198,16 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	char text[1024];
 
 	MU_TRY(hash_data(e, &hash));
-	add(r, "data", CONF_TRAINING, "%016" PRIx64, hash);
-	add_contents(r, CHECKPOINT_DATA_CONTENTS, CONF_TRAINING, in);
+	add(r, "data", MU_RECORD_TRAINING, "%016" PRIx64, hash);
+	add_contents(r, CHECKPOINT_DATA_CONTENTS, MU_RECORD_TRAINING, in);
 	if (e->validate)
-		add_contents(r, CHECKPOINT_DATA_VALIDATION, CONF_TOLD, e->validate);
+		add_contents(r, CHECKPOINT_DATA_VALIDATION, MU_RECORD_TOLD, e->validate);
 	add_files(r, in, e->validate);
 	if (in->vocabulary) {
 		mu_conf_vocabulary_text(in->vocabulary, text, sizeof text);
-		add(r, "vocabulary", CONF_IDENTITY, "%s", text);
+		add(r, "vocabulary", MU_RECORD_IDENTITY, "%s", text);
 	}
-	add(r, "image-shape", tokens ? CONF_TOLD : by_row, "%s",
+	add(r, "image-shape", tokens ? MU_RECORD_TOLD : by_row, "%s",
 	    mu_sample_text(mu_input_shape(in), ",", text, sizeof text));
 	add(r, "num-classes", by_row, "%zu", in->classes);
 	add(r, "text", by_row, "%s",
@@ -217,7 +215,7 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	    : mu_vocabulary_characters(in->vocabulary) ? "characters"
 						       : "words");
 	if (tokens)
-		add(r, "seq-len", CONF_IDENTITY, "%zu", in->config.window);
+		add(r, "seq-len", MU_RECORD_IDENTITY, "%zu", in->config.window);
 	add(r, "rgb-mean", by_row, "%s", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN);
 	add(r, "rgb-std", by_row, "%s", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD);
 	add(r, "batch-size", by_row, "%zu", in->config.batch);
@@ -225,7 +223,7 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 		add(r, "shuffle", by_row, "chunk of %ld", v->shuffle_chunk);
 	if (in->ops->colour_images) {
 		mu_augment_describe(&in->config.augment, text, sizeof text);
-		add_list(r, "augmentation", CONF_TOLD, text);
+		add_list(r, "augmentation", MU_RECORD_TOLD, text);
 	}
 out:
 	return st;
@@ -261,10 +259,22 @@ static enum mu_status add_placement(const struct mu_members *m, struct checkpoin
 		n += (size_t)snprintf(text + n, room - n, "%s%d on node %d", n ? ", " : "",
 				      end - first, m->topology.node_of[first]);
 	}
-	add_list(r, CHECKPOINT_PLACEMENT, CONF_TOLD, text);
+	add_list(r, CHECKPOINT_PLACEMENT, MU_RECORD_TOLD, text);
 out:
 	mu_free(text);
 	return st;
+}
+
+/* Settings whose values the network chose. */
+static void add_reported(const struct mu_engine *e, struct checkpoint_identity *r)
+{
+	for (size_t i = 0; i < mu_network_settings(e->network); i++) {
+		const char *name = e->network->settings[i].name;
+		const long *value = mu_net_reported(e->net, name);
+
+		if (value)
+			add(r, name, by_row, "%ld", *value);
+	}
 }
 
 static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_identity *r)
@@ -276,28 +286,25 @@ static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_ident
 
 	add(r, "network", by_row, "%s", v->network_name);
 	if (e->network_bytes)
-		add(r, "network-code", CONF_TOLD, "%016" PRIx64, e->network_bytes);
+		add(r, "network-code", MU_RECORD_TOLD, "%016" PRIx64, e->network_bytes);
 	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
-	if (e->network->has_heads)
-		add(r, "num-heads", by_row, "%d", mu_net_heads(e->net));
-	add(r, "structure", CONF_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
-	add(r, "num-positions", by_row, "%zu", mu_engine_positions(e));
-	add(r, "dropout", by_row, "%g", v->text.dropout_given ? v->text.dropout : -1);
+	add(r, "structure", MU_RECORD_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
+	add_reported(e, r);
 	if (*e->conv->text)
 		add(r, "conv-table", by_row, "%016" PRIx64, e->conv->hash);
 	else
 		add(r, "conv-table", by_row, "none");
-	add(r, "workers", CONF_TOLD, "%d", m->num_workers);
-	add(r, "servers", CONF_TOLD, "%d", m->num_servers);
-	add(r, "nodes", CONF_TOLD, "%d", m->topology.num_nodes);
+	add(r, "workers", MU_RECORD_TOLD, "%d", m->num_workers);
+	add(r, "servers", MU_RECORD_TOLD, "%d", m->num_servers);
+	add(r, "nodes", MU_RECORD_TOLD, "%d", m->topology.num_nodes);
 	MU_TRY(add_placement(m, r));
-	add(r, "threads", CONF_TOLD, "%d", e->n_threads);
+	add(r, "threads", MU_RECORD_TOLD, "%d", e->n_threads);
 	if (v->gpus && *v->gpus)
 		add(r, "devices", by_row, "gpu:%s", v->gpus);
 	else
 		add(r, "devices", by_row, "%s", v->devices ? v->devices : "cpu");
 	mu_checkpoint_computed_by(e, library, sizeof library);
-	add(r, "computed-by", CONF_TOLD, "%s", library);
+	add(r, "computed-by", MU_RECORD_TOLD, "%s", library);
 out:
 	return st;
 }
@@ -317,10 +324,10 @@ static void add_options(const struct mu_engine *e, struct checkpoint_identity *r
 	const struct mu_options o = {.values = &values};
 	char number[64];
 
-	for (size_t i = 0; i < mu_conf_n_options; i++) {
-		const struct mu_option *option = &mu_conf_options[i];
+	for (size_t i = 0; i < values.owner.n; i++) {
+		const struct mu_option *option = &values.owner.table[i];
 		/* Reals that must be the same have all digits, others those of a message. */
-		const int digits = option->record == CONF_TOLD ? 6 : 17;
+		const int digits = option->record == MU_RECORD_TOLD ? 6 : 17;
 
 		if (has(r, option->name) ||
 		    (strcmp(option->name, "buckets") == 0 && !e->train->groups))
@@ -336,6 +343,7 @@ enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e, struct che
 
 	r->n = 0;
 	r->full = false;
+	r->conf = e->conf;
 	r->trains = !e->conf->evaluate;
 	MU_TRY(add_job(e, r));
 	MU_TRY(add_data(e, r));

@@ -4,6 +4,7 @@
 #define CONF_CONF_H
 
 #include <muster/input.h>
+#include <muster/net.h>
 #include <muster/optim.h>
 
 #include "options.h"
@@ -14,11 +15,14 @@
 struct conf_arguments {
 	int argc;
 	char **argv;
+	char **places; /* "file:line" of arguments of files; else NULL */
 	/* "--name=value" of what the file of a run records, and does not repeat; or NULL */
 	struct conf_arguments *recorded;
 };
-/* MU_ERR_USAGE names file and line. Release it after an error, too. Not collective. */
+/* _check: are the options of files good? MU_ERR_USAGE names file and line. Release it after an
+ * error, too. Not collective. */
 enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *const argv[]);
+enum mu_status mu_conf_arguments_check(const struct conf_arguments *a);
 void mu_conf_arguments_release(struct conf_arguments *a);
 /* config_record.c: a warning of values that this run has not, although the file of a run records
  * them: they were chosen by other defaults, or edited. */
@@ -41,7 +45,6 @@ enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_
 
 /* ---- training.c ---- */
 
-struct mu_network;
 /* The part of mu_conf_settle about defaults of the network: before the images and the facts. */
 enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct mu_network *network,
 				       struct conf *v);

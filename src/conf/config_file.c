@@ -18,30 +18,43 @@ enum { NAME_BYTES = 64, MOST_BYTES = 1 << 20 };
 
 /* ---- arguments ---- */
 
+static char **grow(char ***list, int n)
+{
+	char **grown = realloc(*list, ((size_t)n + 2) * sizeof *grown);
+
+	if (grown) {
+		*list = grown;
+		grown[n] = grown[n + 1] = NULL;
+	}
+	return grown;
+}
+
 static enum mu_status append(struct conf_arguments *a, const char *name, const char *value)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = strlen(name) + (value ? strlen(value) : 0) + sizeof "--=";
-	char **grown = realloc(a->argv, ((size_t)a->argc + 2) * sizeof *grown), *text = NULL;
+	char *text = NULL;
 
-	if (grown)
-		a->argv = grown;
-	MU_TRY(grown ? MU_ALLOC(text, n, "argument") : MU_ERR_MEMORY);
+	if (!grow(&a->argv, a->argc) || !grow(&a->places, a->argc))
+		MU_FAIL(MU_ERR_MEMORY, "no memory for options");
+	MU_TRY(MU_ALLOC(text, n, "argument"));
 	if (value)
 		snprintf(text, n, "--%s=%s", name, value);
 	else
 		snprintf(text, n, "%s", name);
 	a->argv[a->argc++] = text;
-	a->argv[a->argc] = NULL;
 out:
 	return st;
 }
 
 void mu_conf_arguments_release(struct conf_arguments *a)
 {
-	for (int i = 0; i < a->argc; i++)
+	for (int i = 0; i < a->argc; i++) {
 		mu_free(a->argv[i]);
+		mu_free(a->places[i]);
+	}
 	free(a->argv);
+	free(a->places);
 	if (a->recorded)
 		mu_conf_arguments_release(a->recorded);
 	mu_free(a->recorded);
@@ -52,11 +65,11 @@ void mu_conf_arguments_release(struct conf_arguments *a)
 
 struct reader {
 	struct conf_arguments *to;
-	struct mu_options *scratch; /* defaults, and options of the files so far */
 	const char *path;
 	size_t line;
 };
 
+/* A fixed one; NULL: it may be a setting of a network. */
 static const struct mu_option *find_option(const char *name)
 {
 	for (size_t i = 0; i < mu_conf_n_options; i++)
@@ -65,13 +78,13 @@ static const struct mu_option *find_option(const char *name)
 	return NULL;
 }
 
-/* An option of the file, as on a command line: an error names the line. */
+/* An option of the file, as on a command line. */
 static enum mu_status take(struct reader *r, char *name, const char *value)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_option *option;
-	char *argument[3] = {NULL};
 	struct conf_arguments *a = r->to;
+	const size_t n = strlen(r->path) + 32;
 
 	for (char *c = name; *c; c++)
 		*c = *c == '_' ? '-' : *c;
@@ -91,10 +104,8 @@ static enum mu_status take(struct reader *r, char *name, const char *value)
 	} else {
 		MU_TRY(append(a, name, value));
 	}
-	argument[1] = a->argv[a->argc - 1];
-	st = mu_options_parse(r->scratch, 2, argument);
-	if (st != MU_OK)
-		mu_trace_prefix("%s:%zu: ", r->path, r->line);
+	MU_TRY(MU_ALLOC(a->places[a->argc - 1], n, "place of an option"));
+	snprintf(a->places[a->argc - 1], n, "%s:%zu", r->path, r->line);
 out:
 	return st;
 }
@@ -184,26 +195,30 @@ out:
 
 /* ---- P-run.json ---- */
 
-/* Marks the options that were given to the run. */
-static enum mu_status read_given(struct reader *r, const struct mu_json_value *list, bool *given)
+/* Is the option in the list of those that were given to the run? */
+static bool is_given(const struct mu_json_value *list, const char *name)
+{
+	const struct mu_json_value *v = mu_json_first(list);
+
+	for (uint32_t i = 0; i < list->n; i++, v = mu_json_next(v))
+		if (strcmp(v->text, name) == 0)
+			return true;
+	return false;
+}
+
+/* Names that no option of the file has. */
+static enum mu_status check_given(const struct reader *r, const struct mu_json_value *list,
+				  const struct mu_json_value *options)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_json_value *v;
 
-	if (!list || list->type != MU_JSON_ARRAY)
-		MU_FAIL(MU_ERR_FORMAT,
-			"%s: has no list \"given\" of a run's options: P-run.json, as this version "
-			"writes it, or lines \"name value\" are needed",
-			r->path);
 	v = mu_json_first(list);
 	for (uint32_t i = 0; i < list->n; i++, v = mu_json_next(v)) {
-		const struct mu_option *option =
-			v->type == MU_JSON_TEXT ? find_option(v->text) : NULL;
-
-		if (!option)
+		if (v->type != MU_JSON_TEXT ||
+		    (!find_option(v->text) && !mu_json_member(options, v->text)))
 			MU_FAIL(MU_ERR_USAGE, "%s:%u: unknown option --%.*s", r->path, v->line,
 				(int)v->text_bytes, v->text ? v->text : "");
-		given[option - mu_conf_options] = true;
 	}
 out:
 	return st;
@@ -244,20 +259,20 @@ out:
 }
 
 static enum mu_status read_member(struct reader *r, const struct mu_json_value *v,
-				  const bool *given)
+				  const struct mu_json_value *given)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_option *option = find_option(v->name);
+	const bool again = is_given(given, v->name);
 	char name[NAME_BYTES], *value = NULL;
 
-	if (!option || is_of_one_run(v->name))
+	if ((!again && !find_option(v->name)) || is_of_one_run(v->name))
 		goto out;
 	MU_TRY(read_value(r, v, &value));
 	if (!value)
 		goto out;
 	snprintf(name, sizeof name, "%s", v->name);
 	r->line = v->line;
-	if (given[option - mu_conf_options])
+	if (again)
 		MU_TRY(take(r, name, value));
 	else
 		MU_TRY(append(r->to->recorded, name, value));
@@ -270,23 +285,26 @@ static enum mu_status read_run(struct reader *r, char *text, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
 	struct mu_json_document json = {0};
-	const struct mu_json_value *options, *v;
-	bool *given = NULL;
+	const struct mu_json_value *options, *given, *v;
 
 	MU_TRY(mu_json_read(&json, r->path, text, nbytes));
-	MU_TRY(MU_ALLOC(given, mu_conf_n_options, "options of a run"));
 	if (!r->to->recorded)
 		MU_TRY(MU_ALLOC(r->to->recorded, 1, "options of a run"));
-	MU_TRY(read_given(r, mu_json_member(json.values, "given"), given));
+	given = mu_json_member(json.values, "given");
+	if (!given || given->type != MU_JSON_ARRAY)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: has no list \"given\" of a run's options: P-run.json, as this version "
+			"writes it, or lines \"name value\" are needed",
+			r->path);
 	options = mu_json_member(json.values, "options");
 	if (!options || options->type != MU_JSON_OBJECT)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no \"options\"", r->path);
+	MU_TRY(check_given(r, given, options));
 	v = mu_json_first(options);
 	for (uint32_t i = 0; i < options->n; i++, v = mu_json_next(v))
 		MU_TRY(read_member(r, v, given));
 out:
 	mu_json_release(&json);
-	mu_free(given);
 	return st;
 }
 
@@ -330,17 +348,35 @@ static bool is_config(const char *argument, const char **value)
 	return n >= sizeof "--conf" - 1 && n < sizeof name && strncmp(argument, name, n) == 0;
 }
 
+/* Each option of a file by itself. */
+enum mu_status mu_conf_arguments_check(const struct conf_arguments *a)
+{
+	enum mu_status st = MU_OK;
+	struct mu_options o = {0};
+	struct conf v;
+
+	MU_TRY(mu_conf_options_find(&o, &v, a->argc, a->argv));
+	for (int i = 1; i < a->argc; i++) {
+		if (!a->places[i])
+			continue;
+		st = mu_options_parse(&o, 2, (char *[]){NULL, a->argv[i]});
+		if (st != MU_OK)
+			mu_trace_prefix("--config %s: ", a->places[i]);
+		MU_TRY(st);
+	}
+out:
+	mu_options_release(&o);
+	return st;
+}
+
 enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *const argv[])
 {
 	enum mu_status st = MU_OK;
-	struct mu_options scratch = {0};
-	struct conf values;
 
 	*a = (struct conf_arguments){.argc = 0};
-	MU_TRY(mu_options_init(&scratch, mu_conf_options, mu_conf_n_options, &values));
 	MU_TRY(append(a, argc > 0 ? argv[0] : "trainer", NULL));
 	for (int i = 1; i < argc; i++) {
-		struct reader r = {.to = a, .scratch = &scratch};
+		struct reader r = {.to = a};
 
 		if (!is_config(argv[i], &r.path))
 			continue;
@@ -352,6 +388,5 @@ enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *
 	for (int i = 1; i < argc; i++)
 		MU_TRY(append(a, argv[i], NULL));
 out:
-	mu_options_release(&scratch);
 	return st;
 }

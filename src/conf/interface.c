@@ -253,13 +253,14 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 	struct conf_arguments a = {.argc = 0};
 	struct conf v;
 
-	MU_TRY(mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v));
-	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK ||
-	    mu_options_parse(&o, a.argc, a.argv) != MU_OK || v.help || v.help_all || v.version ||
-	    v.info) {
+	MU_TRY(mu_conf_options_open(&o, &v, NULL));
+	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK) {
 		mu_trace_clear();
 		goto out;
 	}
+	mu_options_scan(&o, a.argc, a.argv); /* mu_train reports what is wrong */
+	if (mu_conf_asks(&v))
+		goto out;
 	MU_TRY(mu_conf_interface_check(&v));
 	set_variables(mu_conf_interface(&v));
 out:

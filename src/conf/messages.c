@@ -4,9 +4,12 @@
 
 #include <muster/base.h>
 
+/* "(setting a, setting b)" of a network: "(--a, --b)". */
 static const struct {
 	const char *setting, *option;
 } settings[] = {
+	{"(setting ", "(--"},
+	{", setting ", ", --"},
 	{"batch size", "--batch-size"},
 	{"communication timeout", "--comm-timeout"},
 	{"data train", "--data-train"},
@@ -23,15 +26,12 @@ static const struct {
 	{"min_scale", "--min-random-scale"},
 	{"num_layers", "--num-layers"},
 	{"number of classes", "--num-classes"},
-	{"number of heads", "--num-heads"},
-	{"number of positions", "--num-positions"},
 	{"prefetch buffer", "--prefetch-buffer"},
 	{"random_crop", "--random-crop"},
 	{"random_resized_crop", "--random-resized-crop"},
 	{"sequence length", "--seq-len"},
 	{"take network", "use --network"},
 	{"set-up timeout", "--setup-timeout"},
-	{"units of each layer", "--num-hidden"},
 	{"untied weights", "weights of their own (--tie-weights 0)"},
 };
 

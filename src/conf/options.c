@@ -68,13 +68,11 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
 			"--network NAME is missing (--help lists the options)");
-	st = mu_network_find(&network, v->network);
-	if (st != MU_OK)
-		mu_trace_prefix("--"); /* the message begins with "network NAME" */
-	MU_TRY(st);
-	v->facts.reads_sequences = network->reads_sequences;
-	v->facts.has_heads = network->has_heads;
-	v->facts.has_widths = network->reads_sequences || network->has_heads;
+	MU_TRY(mu_conf_network(v->network, &network));
+	if (v->owner.network != network)
+		MU_FAIL(MU_ERR_ARGUMENT, "the options are those of another network than %s",
+			network->name);
+	v->facts.reads_sequences = network->traits & MU_NETWORK_SEQUENCES;
 	v->network_name = network->name;
 	MU_TRY(mu_conf_training_settle(o, network, v));
 out:
@@ -331,6 +329,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 	mu_conf_images_settle(o, v);
 	find_facts(v);
 	MU_TRY(mu_conf_optimizer_settle(o, v));
+	MU_TRY(mu_conf_owner_check(o, v));
 	MU_TRY(mu_option_rules_check(o, &mu_conf_rules));
 	MU_TRY(mu_conf_compression_settle(o, v));
 	MU_TRY(check_data(v));

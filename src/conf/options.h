@@ -3,6 +3,8 @@
 #ifndef CONF_OPTIONS_H
 #define CONF_OPTIONS_H
 
+#include <stdalign.h>
+
 #include <muster/comm.h>
 #include <muster/device.h>
 #include <muster/kvstore.h>
@@ -72,14 +74,6 @@ extern const char *const mu_conf_summary_words[CONF_SUMMARY_N];
 /* "none|accuracy|...|loss|...": metrics of all losses. */
 const char *mu_conf_best_metrics(void);
 
-/* Does a checkpoint record the value of an option? The column `record` of the table. */
-enum conf_record {
-	CONF_UNRECORDED,
-	CONF_IDENTITY, /* yes; to resume with another value needs --override */
-	CONF_TRAINING, /* the same if the run trains; else as CONF_TOLD */
-	CONF_TOLD,     /* yes; another value is reported */
-};
-
 /* ---- the values ---- */
 
 enum { CONF_MAX_STAGES = 256 }; /* as muster/parallel.h has it */
@@ -105,13 +99,8 @@ struct conf_images {
 
 enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 
-/* Networks of sequences, and texts. */
+/* Texts. */
 struct conf_text {
-	long hidden, embed, heads, positions; /* 0: the network's default */
-	long tied;
-	double norm_eps;    /* of layer norms; 0: the network's own */
-	double dropout;     /* if dropout_given */
-	bool dropout_given;
 	enum conf_unit unit;
 	const char *vocabulary, *buckets, *prime;	 /* NULL: not set */
 	long seq_len;	    /* 0: not set */
@@ -133,7 +122,7 @@ struct conf_loss_scale {
 /* Facts for the rules: they follow from options and the number of ranks. */
 struct conf_facts {
 	bool of_text, text_or_sample; /* the training data are text; or --sample */
-	bool reads_sequences, has_heads, has_widths; /* the network; one of them */
+	bool reads_sequences;      /* the network */
 	bool sequences_or_sample;  /* it does; or --sample */
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
@@ -154,8 +143,17 @@ struct conf_facts {
 	bool peers;	      /* several workers without servers, not a store of GPUs alone */
 };
 
+/* The part of the options that a network brings: its rows follow the fixed ones. */
+struct conf_owner {
+	const struct mu_network *network; /* NULL: not known yet; rows of all networks */
+	const struct mu_option *table;    /* fixed rows, then the network's: of struct mu_options */
+	size_t n;
+	alignas(max_align_t) char values[MU_SETTINGS_BYTES]; /* as the network's struct has them */
+};
+
 struct conf {
 	struct conf_facts facts;
+	struct conf_owner owner;
 	struct mu_kv_type store;    /* of --kv-store */
 	bool default_store;	    /* --kv-store is not given */
 	const char *network_name;   /* of --network, which may be a file */
@@ -239,7 +237,8 @@ struct conf {
 	const char *log_file; /* NULL: none */
 	enum conf_log log_format;
 	bool quiet;
-	bool check, help, help_all, version, info;
+	const char *help; /* NULL: not set; "", or a network */
+	bool check, help_all, version, info;
 };
 
 /* The means of ImageNet, as in MXNet. */
@@ -248,6 +247,31 @@ struct conf {
 
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
+/* ---- owners.c: settings of networks as options ---- */
+
+/* Defaults of a table with the network's settings; network NULL: with those of all networks. What o
+ * had before is released. */
+enum mu_status mu_conf_options_open(struct mu_options *o, struct conf *v,
+				    const struct mu_network *network);
+/* The same for the network that a command line names; _parse: and its options. */
+enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int argc,
+				    char *const argv[]);
+enum mu_status mu_conf_options_parse(struct mu_options *o, struct conf *v, int argc,
+				     char *const argv[]);
+/* mu_network_find for the value of --network. */
+enum mu_status mu_conf_network(const char *name, const struct mu_network **network);
+/* The network's rules about its settings. */
+enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf *v);
+/* The row of an option, fixed or of this run's network; NULL: there is none. */
+const struct mu_option *mu_conf_option(const struct conf *v, const char *name);
+/* A number among the settings of this run's network; 0: it has no such setting. */
+long mu_conf_setting(const struct conf *v, const char *name);
+/* Is it --help or the like? */
+bool mu_conf_asks(const struct conf *v);
+/* --help, and --help-all with the settings of all networks; --help NETWORK. */
+enum mu_status mu_conf_help(FILE *stream, bool all);
+enum mu_status mu_conf_help_network(const char *name, FILE *stream);
+
 /*
  * After parsing: set defaults that depend on other options, and check the rules. The values are
  * const afterwards. ranks: number of ranks of the job.

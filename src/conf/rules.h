@@ -25,7 +25,7 @@ struct conf_void {
 	bool untrained, unread, undrawn; /* nothing is trained, read, or drawn at random */
 	bool no_training_data;
 	bool unsaved; /* nothing is written or read under a prefix */
-	bool no_convolutions, no_gammas; /* in the network */
+	bool no_convolutions, no_attention, no_gammas; /* in the network */
 	bool no_gpus, one_device, one_rank, one_worker;
 	bool no_threads;    /* that read the data */
 	bool no_images;	    /* in these data */

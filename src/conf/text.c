@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options about text and networks that read it; the vocabulary of a run. */
+#include "conf.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -64,7 +65,6 @@ out:
 enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	v->text.dropout_given = mu_options_given(o, "dropout");
 	v->text.lengths_given = v->text.seq_len > 0 || mu_options_given(o, "buckets");
 	MU_TRY(read_lengths(&v->text));
 out:
@@ -74,18 +74,11 @@ out:
 size_t mu_conf_window(const struct conf *v, const struct mu_network *network)
 {
 	const struct conf_text *t = &v->text;
+	const long positions = mu_conf_setting(v, "num-positions");
 
 	if (t->lengths_given)
 		return t->lengths[t->n_lengths - 1];
-	return t->positions > 0 ? (size_t)t->positions : mu_shape_space(&network->shape, 0);
-}
-
-size_t mu_conf_positions(const struct conf *v, const struct mu_network *network, size_t longest)
-{
-	const size_t given = (size_t)v->text.positions;
-	const bool has = network->has_heads && network->reads_sequences;
-
-	return has && given == 0 && longest > mu_shape_space(&network->shape, 0) ? longest : given;
+	return positions > 0 ? (size_t)positions : mu_shape_space(&network->shape, 0);
 }
 
 void mu_conf_vocabulary_text(const struct mu_vocabulary *v, char *text, size_t nbytes)

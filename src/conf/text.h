@@ -19,8 +19,6 @@ bool mu_conf_text_characters(const struct conf *v);
 enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v);
 /* Steps of a sequence that is cut out of a longer one, and of random data. */
 size_t mu_conf_window(const struct conf *v, const struct mu_network *network);
-/* --num-positions, or the longest length where that is above the network's usual; 0: the usual. */
-size_t mu_conf_positions(const struct conf *v, const struct mu_network *network, size_t longest);
 /* The file of --vocab, or the file that a run with --model-prefix P writes. */
 void mu_conf_vocabulary_path(const struct conf *v, char *text, size_t nbytes);
 /* As a checkpoint records it: "10000 words, 0123456789abcdef" */

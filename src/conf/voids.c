@@ -38,6 +38,7 @@ static const struct mu_option_fact facts[] = {
 	FACT(undrawn, "predict|evaluate|summary"),
 	FACT(unsaved, "predict|evaluate|summary|test-io|dump-batch|conv-algo"),
 	FACT(no_convolutions, "network"),
+	FACT(no_attention, "network"),
 	FACT(no_gammas, "network"),
 	FACT(no_gpus, NULL),
 	FACT(one_device, NULL),
@@ -52,7 +53,6 @@ static const struct mu_option_fact facts[] = {
 	FACT(few_validation, NULL),
 	FACT(few_validations, NULL),
 	FACT(few_steps, NULL),
-	{"has_heads", offsetof(struct conf_void, conf.facts.has_heads), "network"},
 };
 
 static const struct mu_option_rule rules[] = {
@@ -67,7 +67,7 @@ static const struct mu_option_rule rules[] = {
 	{.option = "seed", EXCLUDES = "undrawn", .why = "nothing is drawn at random"},
 	{.option = "conv-algo|conv-table", EXCLUDES = "no_convolutions",
 	 .why = "it has no convolutions"},
-	{.option = "attention-algo", NEEDS = "has_heads", .why = "it has no attention"},
+	{.option = "attention-algo", EXCLUDES = "no_attention", .why = "it has no attention"},
 	{.option = "wd-gamma", EXCLUDES = "no_gammas", .why = "it has no gammas"},
 	{.option = "cuda-graph|allow-tf32|attention-algo", EXCLUDES = "no_gpus",
 	 .why = "this job has no GPU"},

@@ -160,6 +160,19 @@ out:
 	return st;
 }
 
+/* Number 0 of a text is no word, but fills sequences up: it is not to be predicted. */
+static enum mu_status new_net(const struct mu_engine *e, struct mu_net **net,
+			      const struct mu_net_config *config)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_net_new_from(net, e->network, config));
+	if (e->conf->facts.of_text)
+		mu_net_ignore_label(*net, 0);
+out:
+	return st;
+}
+
 /* --time-block: one network of that many steps, for all lengths. */
 static enum mu_status make_block_net(struct mu_engine *e, struct mu_net_config config)
 {
@@ -169,18 +182,9 @@ static enum mu_status make_block_net(struct mu_engine *e, struct mu_net_config c
 		goto out;
 	MU_TRY(mu_engine_check_block(e->conf, e->net));
 	config.shape = mu_sample_sequence((size_t)e->conf->time_block);
-	MU_TRY(mu_net_new_from(&e->block_net, e->network, &config));
+	MU_TRY(new_net(e, &e->block_net, &config));
 out:
 	return st;
-}
-
-size_t mu_engine_positions(const struct mu_engine *e)
-{
-	const struct mu_input *in = e->train;
-
-	return mu_conf_positions(e->conf, e->network,
-				 in->groups ? in->groups[in->n_groups - 1].length
-					    : mu_shape_space(mu_input_shape(in), 0));
 }
 
 /* One network for each length of sequences; all have the same parameters. */
@@ -190,7 +194,8 @@ static enum mu_status make_nets(struct mu_engine *e, const struct mu_net_config 
 	const struct mu_input *in = e->train;
 	struct mu_net_config all = *model;
 
-	all.positions = mu_engine_positions(e);
+	all.longest = in->groups ? in->groups[in->n_groups - 1].length
+				 : mu_shape_space(mu_input_shape(in), 0);
 	e->n_groups = in->groups ? in->n_groups : 1;
 	MU_TRY(MU_ALLOC(e->nets, e->n_groups, "networks"));
 	for (size_t g = 0; g < e->n_groups; g++) {
@@ -198,7 +203,7 @@ static enum mu_status make_nets(struct mu_engine *e, const struct mu_net_config 
 
 		if (in->groups)
 			config.shape = mu_sample_sequence(in->groups[g].length);
-		MU_TRY(mu_net_new_from(&e->nets[g], e->network, &config));
+		MU_TRY(new_net(e, &e->nets[g], &config));
 	}
 	e->net = e->nets[e->n_groups - 1];
 	MU_TRY(make_block_net(e, all));

@@ -20,8 +20,6 @@ struct mu_engine;
 enum mu_status mu_engine_model_new(struct mu_engine *e, const struct mu_net_config *model,
 				   const struct mu_input_config *data);
 enum mu_status mu_engine_model_plan(struct mu_engine *e);
-/* mu_conf_positions of the longest length: networks of all lengths have the same. */
-size_t mu_engine_positions(const struct mu_engine *e);
 
 /* Bytes that a rank holds for the length of a run. */
 struct engine_memory {

@@ -122,7 +122,7 @@ static void put_optimizer(const struct report_view *view)
 		n += (size_t)snprintf(text + n, sizeof text - n, ", momentum %g", v->optim.mom);
 	snprintf(text + n, sizeof text - n, ", weight decay %g", v->optim.wd);
 	put("optimizer", "%s%s", v->optimizer, text);
-	if (view->engine->network->reads_sequences && tokens > 1)
+	if ((view->engine->network->traits & MU_NETWORK_SEQUENCES) && tokens > 1)
 		put("gradients", "sums over the %zu tokens of a sequence; PyTorch's are means",
 		    tokens);
 }

@@ -330,7 +330,7 @@ static void tell_sums(const struct mu_engine *e, char *text, size_t nbytes)
 	const char *what = NULL, *rate = "";
 
 	*text = '\0';
-	if (!e->network->reads_sequences || tokens < 2 ||
+	if (!(e->network->traits & MU_NETWORK_SEQUENCES) || tokens < 2 ||
 	    mu_rule_find(&rule, v->optimizer) != MU_OK)
 		return;
 	if (strcmp(rule->name, "adam") == 0)

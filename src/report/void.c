@@ -92,6 +92,7 @@ static void find_network(const struct mu_engine *e, struct conf_void *f)
 
 	mu_plan_convolutions(e->plan, &c);
 	f->no_convolutions = c.n[MU_CONVOLUTION_FORWARD] == 0;
+	f->no_attention = !mu_net_attends(e->net);
 	slices = mu_plan_slices(e->plan, &n);
 	f->no_gammas = true;
 	for (size_t k = 0; k < n; k++)

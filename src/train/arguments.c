@@ -17,8 +17,10 @@ enum mu_status mu_train_read_arguments(struct conf_arguments *own, MPI_Comm comm
 
 	MU_TRY(mu_train_same_program(comm, argc, argv));
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	if (rank == 0)
+	if (rank == 0) {
 		MU_TRY(mu_conf_arguments_read(own, argc, argv));
+		MU_TRY(mu_conf_arguments_check(own));
+	}
 out:
 	return st;
 }

@@ -56,7 +56,8 @@ static bool fits(const struct conf *v, const struct mu_network *network,
 	const struct mu_net_config config = {.network = network->name,
 					     .shape = *shape,
 					     .classes = network->classes,
-					     .num_layers = v->num_layers};
+					     .num_layers = v->num_layers,
+					     .settings = v->owner.values};
 	struct mu_net *net = NULL;
 
 	if (mu_net_new_from(&net, network, &config) != MU_OK)

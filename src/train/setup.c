@@ -58,16 +58,8 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const struct 
 				      .shape = *shape,
 				      .classes = classes,
 				      .num_layers = v->num_layers,
-				      .hidden = (size_t)v->text.hidden,
-				      .embed = (size_t)v->text.embed,
-				      .heads = (size_t)v->text.heads,
-				      .positions = (size_t)v->text.positions,
-				      .recompute = v->recompute,
-				      .padded = v->facts.of_text,
-				      .dropout_given = v->text.dropout_given,
-				      .untied = !v->text.tied,
-				      .dropout = (float)v->text.dropout,
-				      .norm_eps = (float)v->text.norm_eps};
+				      .settings = v->owner.values,
+				      .recompute = v->recompute};
 }
 
 /* Threads that decode: --data-nthreads, else 4, at most the cores of this worker. */

@@ -34,12 +34,12 @@ static enum mu_status check_network(const struct conf *v, const struct mu_networ
 	enum mu_status st = MU_OK;
 	const char *data = v->data_train ? v->data_train : v->data_val;
 
-	if ((text || tokens) && !network->reads_sequences)
+	if ((text || tokens) && !(network->traits & MU_NETWORK_SEQUENCES))
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s is for images, and %s is read as %s: --network lstm reads %s",
 			v->network_name, v->data_train ? v->data_train : v->data_dir,
 			text ? "text" : "tokens", text ? "texts" : "them");
-	if (text || tokens || !network->reads_sequences || v->benchmark)
+	if (text || tokens || !(network->traits & MU_NETWORK_SEQUENCES) || v->benchmark)
 		goto out;
 	if (data)
 		MU_TRY(refuse_file(v, data));

@@ -77,8 +77,27 @@ static enum mu_status parse(struct mu_options *o, struct conf *v, const struct t
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_options_init(o, mu_conf_options, mu_conf_n_options, v));
 	MU_TRY(mu_conf_check_foreign((int)a->argc, a->argv));
+	MU_TRY(mu_conf_options_parse(o, v, (int)a->argc, a->argv));
+out:
+	return st;
+}
+
+/* Without --network the checkpoint says whose settings are options. */
+static enum mu_status find_owner(struct mu_options *o, struct conf *v,
+				 const struct checkpoint_description *d,
+				 const struct train_arguments *a)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_network *network;
+
+	if (v->network || !*d->network)
+		goto out;
+	st = mu_network_find(&network, d->network);
+	if (st != MU_OK)
+		mu_trace_prefix("%s: ", d->path);
+	MU_TRY(st);
+	MU_TRY(mu_conf_options_open(o, v, network));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 out:
 	return st;
@@ -86,11 +105,12 @@ out:
 
 /* What files say where options do not: the checkpoint, then the data. Collective. */
 static enum mu_status read_files(struct mu_options *o, struct conf *v, struct train_run *run,
-				 MPI_Comm comm)
+				 const struct train_arguments *a, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_checkpoint_description_read(&run->description, o, v, comm));
+	MU_TRY(mu_agree(find_owner(o, v, &run->description, a), comm));
 	MU_TRY(mu_agree(mu_checkpoint_description_apply(&run->description, o, v), comm));
 	MU_TRY(mu_train_look(o, v, comm, &run->look));
 	v->num_samples = (long)run->look.n;
@@ -138,22 +158,23 @@ static const char usage[] =
 	"  mpirun -np 4 trainer --network lenet --data-dir mnist --num-servers 1\n\n"
 	"An option is --name value, a switch --name or --no-name; names may be cut short.\n\n";
 
-/* --help and the like; true if one was asked for. */
-static bool answer(const struct mu_options *o, const struct conf *v, int rank)
+/* MU_ERR_USAGE: --help of a network that there is not. */
+static enum mu_status answer(const struct conf *v)
 {
-	if (!v->help && !v->help_all && !v->version && !v->info)
-		return false;
-	if (rank != 0)
-		return true;
+	enum mu_status st = MU_OK;
+
 	if (v->version)
 		printf("Muster trainer %s\n", PACKAGE_VERSION);
 	if (v->info)
 		mu_report_info(stdout);
-	if (v->help || v->help_all) {
+	if (v->help && *v->help)
+		MU_TRY(mu_conf_help_network(v->help, stdout));
+	else if (v->help || v->help_all) {
 		printf("%s", usage);
-		mu_options_help(o, stdout, v->help_all);
+		MU_TRY(mu_conf_help(stdout, v->help_all));
 	}
-	return true;
+out:
+	return st;
 }
 
 bool mu_train_answer(int argc, char *const argv[])
@@ -162,9 +183,8 @@ bool mu_train_answer(int argc, char *const argv[])
 	struct conf v;
 	bool done = false;
 
-	if (mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v) == MU_OK &&
-	    mu_options_parse(&o, argc, argv) == MU_OK)
-		done = answer(&o, &v, 0);
+	if (mu_conf_options_parse(&o, &v, argc, argv) == MU_OK && mu_conf_asks(&v))
+		done = answer(&v) == MU_OK;
 	mu_options_release(&o);
 	mu_trace_clear(); /* mu_train reports wrong options */
 	return done;
@@ -329,9 +349,11 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	/* The same on all ranks, except that a node may lack the file of a network. */
 	run->conf = v;
 	MU_TRY(mu_agree(parse(options, conf, arguments), comm));
-	if (answer(options, v, rank))
+	if (mu_conf_asks(v)) {
+		MU_TRY(mu_agree(rank == 0 ? answer(v) : MU_OK, comm));
 		goto out;
-	MU_TRY(read_files(options, conf, run, comm));
+	}
+	MU_TRY(read_files(options, conf, run, arguments, comm));
 	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
 	run->mode = &mu_train_modes[mu_conf_mode(v)];
 	if (!mu_conf_mode_has(v, CONF_MODE_HAS_JOB)) {

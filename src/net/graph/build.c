@@ -271,6 +271,24 @@ long mu_net_depth(const struct mu_net *net)
 	return net->depth ? net->depth : net->config.num_layers;
 }
 
+void mu_net_report(struct mu_net *net, const char *setting, long value)
+{
+	for (size_t i = 0; i < MU_MAX_SETTINGS; i++)
+		if (!net->reports[i].setting || strcmp(net->reports[i].setting, setting) == 0) {
+			net->reports[i] = (struct net_report){setting, value};
+			return;
+		}
+	mu_net_fail(net, "more settings are reported than a network may have");
+}
+
+const long *mu_net_reported(const struct mu_net *net, const char *setting)
+{
+	for (size_t i = 0; i < MU_MAX_SETTINGS && net->reports[i].setting; i++)
+		if (strcmp(net->reports[i].setting, setting) == 0)
+			return &net->reports[i].value;
+	return NULL;
+}
+
 const char *mu_net_notes(const struct mu_net *net)
 {
 	return net->note;
@@ -329,6 +347,7 @@ void mu_net_free(struct mu_net *net)
 	}
 	free(net->layers);
 	free(net->tensors);
+	free(net->options);
 	free(net);
 }
 
@@ -380,26 +399,16 @@ enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *net
 	if (config->classes == 0)
 		MU_FAIL(MU_ERR_USAGE, "network %s: the number of classes is not set",
 			network->name);
-	if (config->num_layers != 0 && !network->has_depths)
+	if (config->num_layers != 0 && !(network->traits & MU_NETWORK_DEPTHS))
 		MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s comes in one depth",
 			config->num_layers, network->name);
-	if (!network->reads_sequences && !network->has_heads &&
-	    (config->hidden || config->embed || config->dropout_given))
-		MU_FAIL(MU_ERR_USAGE,
-			"hidden, embed and dropout are for networks that read sequences or have "
-			"heads, not for %s",
-			network->name);
-	if (!network->has_heads && config->heads)
-		MU_FAIL(MU_ERR_USAGE, "network %s has no heads of attention", network->name);
-	if (config->dropout_given && !(config->dropout >= 0 && config->dropout < 1))
-		MU_FAIL(MU_ERR_USAGE, "dropout %g: it must be at least 0 and below 1",
-			(double)config->dropout);
 	net = calloc(1, sizeof *net);
 	if (!net)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for network %s", network->name);
 	net->config = *config;
 	net->config.network = network->name;
 	net->initializer = network->initializer;
+	MU_TRY(mu_net_settings_read(net, network));
 	MU_TRY(network->build(net, &net->config));
 	MU_TRY(net->st);
 	mu_net_count_consumers(net);

@@ -58,9 +58,9 @@ const struct mu_network *mu_network_guess(const char *name, long *depth)
 	text[before] = '\0';
 	if (!found)
 		found = find_letters(text);
-	if (!found || *depth <= 0 || (!found->has_depths && *end))
+	if (!found || *depth <= 0 || (!(found->traits & MU_NETWORK_DEPTHS) && *end))
 		return NULL;
-	if (!found->has_depths) /* "LeNet-5" */
+	if (!(found->traits & MU_NETWORK_DEPTHS)) /* "LeNet-5" */
 		*depth = 0;
 	return found;
 }

@@ -4,6 +4,8 @@
 #ifndef NET_GRAPH_H
 #define NET_GRAPH_H
 
+#include <stdalign.h>
+
 #include <muster/net.h>
 
 #include "device/op.h"
@@ -55,8 +57,17 @@ struct mu_net {
 	bool use_ignore;
 	float ignore_label;
 	long depth; /* of mu_net_set_depth */
+	alignas(max_align_t) char settings[MU_SETTINGS_BYTES]; /* made of config.options */
+	char *options;                                         /* a copy, which they refer to */
+	struct net_report {
+		const char *setting;
+		long value;
+	} reports[MU_MAX_SETTINGS];
 	char note[256];
 };
+
+/* settings.c: sets config.settings, if the caller has not. Errors begin with the network's name. */
+enum mu_status mu_net_settings_read(struct mu_net *net, const struct mu_network *network);
 
 /* build.c: add a layer with one output; copies attr and inputs. Returns the output tensor or -1. */
 struct net_spec {

@@ -65,6 +65,53 @@ out:
 	return st;
 }
 
+static size_t size_of(const struct mu_option *row)
+{
+	switch (row->type) {
+	case MU_OPTION_FLAG: return sizeof(bool);
+	case MU_OPTION_INT: return sizeof(long);
+	case MU_OPTION_REAL: return sizeof(double);
+	case MU_OPTION_STRING: return sizeof(const char *);
+	case MU_OPTION_WORD: return row->words && row->n_words > 0 ? sizeof(int) : SIZE_MAX;
+	}
+	return SIZE_MAX;
+}
+
+/* The rows of its settings, which its author has written. */
+static enum mu_status check_settings(const struct mu_network *network, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *row = network->settings;
+	size_t n = 0;
+
+	if (network->settings_nbytes > MU_SETTINGS_BYTES)
+		MU_FAIL(MU_ERR_FORMAT, "network %s: its settings have %zu bytes; at most %d are "
+			"possible",
+			path, network->settings_nbytes, MU_SETTINGS_BYTES);
+	for (; row && row->name; row++) {
+		if (++n > MU_MAX_SETTINGS)
+			MU_FAIL(MU_ERR_FORMAT,
+				"network %s: it has more than %d settings, or no row without a "
+				"name after the last one",
+				path, MU_MAX_SETTINGS);
+		if (!*row->name || strlen(row->name) >= NAME_BYTES ||
+		    strspn(row->name, "abcdefghijklmnopqrstuvwxyz0123456789-") !=
+			    strlen(row->name))
+			MU_FAIL(MU_ERR_FORMAT,
+				"network %s: \"%.80s\" is no name of a setting: small letters, "
+				"digits and dashes are needed, at most %d",
+				path, row->name, NAME_BYTES - 1);
+		if (!row->help || size_of(row) > network->settings_nbytes ||
+		    row->offset > network->settings_nbytes - size_of(row))
+			MU_FAIL(MU_ERR_FORMAT,
+				"network %s: its setting %s needs a help text, a type, and a place "
+				"within settings_nbytes (%zu)",
+				path, row->name, network->settings_nbytes);
+	}
+out:
+	return st;
+}
+
 static enum mu_status check_network(const struct mu_network *network, const char *path)
 {
 	enum mu_status st = MU_OK;
@@ -88,6 +135,7 @@ static enum mu_status check_network(const struct mu_network *network, const char
 			"usual input",
 			path, network->name,
 			mu_sample_text(&network->shape, ",", text, sizeof text));
+	MU_TRY(check_settings(network, path));
 out:
 	return st;
 }

@@ -76,10 +76,10 @@ int mu_net_attention(struct mu_net *net, int in, const struct mu_attention *attr
 	return mu_net_add_one(net, &mu_layer_attention, in, attr, name);
 }
 
-int mu_net_heads(const struct mu_net *net)
+bool mu_net_attends(const struct mu_net *net)
 {
 	for (int i = 0; i < net->n_layers; i++)
 		if (net->layers[i].kind == &mu_layer_attention)
-			return ((const struct mu_attention *)net->layers[i].attr)->heads;
-	return 0;
+			return true;
+	return false;
 }

@@ -135,29 +135,28 @@ static enum mu_status open_network(struct writer *w)
 	const struct conf *v = w->v;
 	const struct mu_network *network;
 	struct mu_shape shape;
+	const size_t positions = (size_t)mu_conf_setting(v, "num-positions");
 	char path[CHECKPOINT_PATH];
 	size_t n_keys;
 
 	MU_TRY(mu_device_open(&w->device, w->device_kind, 1));
 	MU_TRY(mu_network_find(&w->network, v->network));
 	network = w->network;
-	if (!network->reads_sequences)
+	if (!(network->traits & MU_NETWORK_SEQUENCES))
 		MU_FAIL(MU_ERR_USAGE, "--sample with network %s, which reads no texts",
 			network->name);
 	w->steps = w->words.vocabulary ? v->text.lengths[v->text.n_lengths - 1]
 				       : mu_conf_window(v, network);
 	shape = mu_sample_sequence(w->width);
 	w->config = mu_train_describe_model(v, &shape, count_classes(w, network));
-	w->config.positions =
-		mu_conf_positions(v, network, w->steps); /* whatever is read at once */
-	if (v->text.lengths_given && network->has_heads && w->config.positions > 0 &&
-	    w->steps > w->config.positions)
+	w->config.longest = w->steps; /* whatever is read at once */
+	if (v->text.lengths_given && positions > 0 && w->steps > positions)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s: sequences of %zu tokens (sequence length), and %zu positions "
-			"(number of positions)",
-			network->name, w->steps, w->config.positions);
+			"(setting num-positions)",
+			network->name, w->steps, positions);
 	MU_TRY(check_words(w, w->config.classes));
-	if (!network->has_heads || !w->device.ops->remembers)
+	if (!mu_network_setting(network, "num-heads") || !w->device.ops->remembers)
 		w->config.shape = mu_sample_sequence(w->width = w->steps);
 	MU_TRY(find_file(v, path, sizeof path));
 	MU_TRY(check_vocabulary(w, path));

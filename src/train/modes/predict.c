@@ -288,7 +288,7 @@ static enum mu_status open_prediction(struct prediction *p)
 	p->batch = data->config.batch;
 	p->classes = mu_engine_classes(p->run->batches->engine);
 	p->output = mu_net_loss(p->run->batches->engine->net)->output;
-	p->sequences = p->run->batches->engine->network->reads_sequences &&
+	p->sequences = (p->run->batches->engine->network->traits & MU_NETWORK_SEQUENCES) &&
 		       p->output == MU_OUTPUT_PROBABILITIES;
 	p->steps = mu_input_width(data);
 	p->values = p->sequences ? 2 * p->steps : p->classes;

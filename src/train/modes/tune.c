@@ -64,7 +64,7 @@ static enum mu_status draw_samples(struct tuner *t)
 	const struct mu_random key = {.purpose = MU_RANDOM_SYNTHETIC};
 	const size_t n = e->devices.of[0].batch * mu_input_sample(e->train, 0);
 
-	if (e->network->reads_sequences)
+	if ((e->network->traits & MU_NETWORK_SEQUENCES))
 		return MU_OK;
 	MU_TRY(MU_ALLOC(t->samples, n, "samples"));
 	mu_random_normals(&key, 0, n, t->samples);
