@@ -42,7 +42,8 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->lengths = v->text.lengths;
 	config->n_lengths = v->text.n_lengths;
 	config->reader = "synthetic";
-	config->number = network->traits & MU_NETWORK_SEQUENCES ? MU_NUMBER_INT32 : MU_NUMBER_FLOAT32;
+	config->number = network->traits & MU_NETWORK_SEQUENCES ? MU_NUMBER_INT32
+								: MU_NUMBER_FLOAT32;
 	config->window = mu_conf_window(v, network);
 	if (v->data_train) {
 		config->reader = mu_conf_reads_tokens(v) ? "tokens" : "records";
