@@ -86,6 +86,27 @@ for job in "3 $sync" "2 --kv-store dist_sharded"; do
 	same_model A-0002.h5 P-0002.h5 || fail "another model"
 done
 
+part "the newest checkpoint is damaged, or gone"
+for job in "1 --kv-store local" "3 $sync"; do
+	MU_SPOIL=
+	rm -f A-* P-*
+	train ${job%% *} $run ${job#* } --model-prefix A
+	spoilt 0 1 0 0 once
+	export MU_SPOIL_FILE=P-0001.h5
+	goes_back ${job%% *} $run ${job#* } --save-async 0
+	unset MU_SPOIL_FILE
+	expect_count 1 'left out, for it is damaged: P-0001.h5'
+	expect_count 1 'Resumed from "P-0000-0000\d+\.h5"'
+done
+rm -f P-*
+spoilt 0 1 0 0 once
+MU_SPOIL_FILE=set/train-images-idx3-ubyte.gz run_limited 60 2 $run --kv-store dist_sharded $reload --model-prefix P
+[ $status = 1 ] || fail "exit status $status, not 1: another start may find the files"
+grep -q '"exit": "error"' P-run.json || fail "P-run.json: $(head -n 3 P-run.json)"
+grep -q '"cause": ".*the loss is not finite' P-run.json || fail "P-run.json: $(head -n 3 P-run.json)"
+rm -rf set
+small_set set 120 20
+
 part "--on-nan rollback takes what is its own"
 rm -f P-*
 spoilt 0 1 1 1 once

@@ -405,6 +405,16 @@ static void end_file(struct checkpoint_run_file *f, enum mu_status st, const cha
 		try_file(f, "finished", NULL);
 }
 
+void mu_checkpoint_run_file_back(struct checkpoint_run_file *f, const char *cause)
+{
+	if (!f->options)
+		return;
+	f->ended = time(NULL);
+	try_file(f, "error", cause);
+	mu_free(f->memory);
+	f->memory = NULL;
+}
+
 void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,
 				const char *halted)
 {

@@ -39,5 +39,7 @@ enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
  */
 void mu_checkpoint_run_file_end(struct checkpoint_run_file *f, enum mu_status st,
 				const char *halted);
+/* The same where another run in this job is about to begin, because of this error. */
+void mu_checkpoint_run_file_back(struct checkpoint_run_file *f, const char *cause);
 
 #endif

@@ -60,6 +60,8 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	if (!v->network && v->evaluate)
 		MU_FAIL(MU_ERR_USAGE, "--%s needs the file of parameters: --load FILE",
 			v->predict ? "predict" : "evaluate");
+	if (!v->network && v->text.sample > 0 && !v->load && !v->model_prefix)
+		MU_FAIL(MU_ERR_USAGE, "--sample needs a trained network: --load FILE names it");
 	if (!v->network && v->text.sample > 0 && !v->load)
 		MU_FAIL(MU_ERR_USAGE,
 			"--sample: there is no checkpoint %s-*.h5 to generate from; --load FILE "

@@ -29,12 +29,13 @@
  * If all ranks know of an error, the lowest rank with an error of its own keeps its trace and
  * reports it, and all return its status, so that the launcher sees one. Before and after training
  * every step of all ranks ends with an agreement, so that errors of the user's are told once. What
- * fails in between, such as an allocation, only its rank knows.
+ * fails in between, such as an allocation, only its rank knows. first: no run has trained yet.
  */
-static enum mu_status settle(enum mu_status mine, MPI_Comm comm, struct mu_train_end *end)
+static enum mu_status settle(enum mu_status mine, MPI_Comm comm, struct mu_train_end *end,
+			     bool first)
 {
 	enum mu_status st = MU_OK;
-	const bool starting = end->phase < MU_TRAIN_RUNNING;
+	const bool starting = first && end->phase < MU_TRAIN_RUNNING;
 	long told[2] = {mine, mu_trace_is_final()};
 	int reporter = 0, rank = 0, size = 0;
 
@@ -403,6 +404,18 @@ out:
 	return st;
 }
 
+/* Should the next run not begin, the file has the error for which this one goes back. */
+static void end_run_file(struct train_run *run, enum mu_status st)
+{
+	const char *error = *run->recovering.error ? run->recovering.error : run->halt.cause;
+
+	if (st == MU_OK && run->halt.goes_back)
+		mu_checkpoint_run_file_back(&run->run_file, error);
+	else
+		mu_checkpoint_run_file_end(&run->run_file, st,
+					   run->halt.wanted ? run->halt.cause : NULL);
+}
+
 /* One run, from the arguments to its end; *again: it rolls back to a checkpoint. */
 static enum mu_status run_once(struct checkpoint_rollback *back,
 			       const struct train_arguments *arguments, MPI_Comm comm,
@@ -423,10 +436,9 @@ static enum mu_status run_once(struct checkpoint_rollback *back,
 out:
 	mu_conf_name_options();
 	if (run)
-		mu_checkpoint_run_file_end(&run->run_file, st,
-					   run->halt.wanted ? run->halt.cause : NULL);
+		end_run_file(run, st);
 	if (st != MU_OK)
-		st = settle(st, comm, end);
+		st = settle(st, comm, end, back->times == 0);
 	if (run)
 		mu_engine_gpus_leave(&run->engine);
 	if (run && st != MU_OK && !end->agreed) {
@@ -454,14 +466,14 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 		.signal = end->signal, .patience = end->patience, .phase = MU_TRAIN_OPTIONS};
 	st = mu_agree(mu_train_read_arguments(&own, comm, argc, argv), comm);
 	if (st != MU_OK) {
-		st = settle(st, comm, end);
+		st = settle(st, comm, end, true);
 		goto out;
 	}
 	*end = (struct mu_train_end){.signal = end->signal, .patience = end->patience};
 	arguments.own = &own;
 	st = mu_train_share_arguments(&arguments, comm, own.argc, own.argv);
 	if (st != MU_OK) /* agreed where a process is alone */
-		st = settle(st, comm, end);
+		st = settle(st, comm, end, true);
 	if (st != MU_OK)
 		goto out;
 	do { /* a rank without a trace does not report the error: none is added here */

@@ -52,6 +52,7 @@ struct train_recovering {
 	int worker;
 	unsigned wanted; /* number of the policy that this worker asks for; 0: none */
 	bool ends;       /* training ends for good, or nothing is trained: no error is taken */
+	char error[512]; /* this worker's first; "" */
 };
 
 /* ---- table.c ---- */

@@ -2,6 +2,8 @@
 /* Policies, and which of them takes an error. */
 #include "recovery.h"
 
+#include <stdio.h>
+
 static bool rolls_back(const struct conf *v)
 {
 	return v->on_nan == CONF_ON_NAN_ROLLBACK;
@@ -68,9 +70,10 @@ enum mu_status mu_train_recover(struct train_recovering *r, enum train_trouble w
 
 		if (!policy->chosen(r->conf) || !(policy->takes & what))
 			continue;
-		if (r->wanted < i && says(r, what, st))
-			mu_log_warn("worker %d: %s (%s)", r->worker, mu_trace_message(),
-				    policy->option);
+		if (r->wanted < i && says(r, what, st)) {
+			snprintf(r->error, sizeof r->error, "%s", mu_trace_message());
+			mu_log_warn("worker %d: %s (%s)", r->worker, r->error, policy->option);
+		}
 		if (r->wanted < i && st != MU_ERR_PEER) /* that worker asks for it */
 			r->wanted = i;
 		mu_trace_clear();
