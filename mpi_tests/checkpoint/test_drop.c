@@ -118,6 +118,10 @@ static void drop_all(struct handles *h)
 	CHECK(mu_memory_is_kept());
 	mu_members_release(&members);
 	CHECK(!mu_memory_is_kept());
+	if (h->request) { /* the caller's: it ends with an error */
+		CHECK(mu_keys_request_end(h->request) == MU_ERR_ARGUMENT);
+		mu_trace_clear();
+	}
 	CHECK(n_waits == before);
 }
 
