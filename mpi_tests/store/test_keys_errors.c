@@ -282,6 +282,56 @@ static void deserted(struct mu_keys *store, void *context)
 	      "worker 0 (rank 0) has finished after 0 pushes of it");
 }
 
+/* Calls that wait for the worker that has left. */
+static enum mu_status await_left(struct mu_keys *store, size_t i)
+{
+	static const struct mu_kv_optimizer sgd = {.optim = {.name = "sgd"}, .rescale = 1};
+	const struct mu_kv_item old = with(1, &values, 100), new = item_of(2, &values);
+
+	switch (i) {
+	case 0: return mu_keys_barrier(store);
+	case 1: return mu_keys_init(store, 1, &new);
+	case 2: return mu_keys_set_optimizer(store, &sgd);
+	case 3: return mu_keys_pushpull(store, 1, &old, 0);
+	case 4: return mu_keys_save(store, "left.h5", MU_KEYS_WEIGHTS);
+	default: return mu_keys_finish(store);
+	}
+}
+
+/* A worker frees the store without mu_keys_finish: all others are told, wherever they wait. */
+static void left(const char *type, int servers)
+{
+	for (size_t i = 0; i < 6; i++) {
+		const struct mu_kv_item key = with(1, &values, 100);
+		struct mu_keys_config config = {.type = type};
+		struct mu_keys *store = NULL;
+		struct mu_members m;
+		char part[64];
+		int leaver;
+
+		must(mu_members_init(&m, world, servers, MU_PLACEMENT_SPREAD));
+		leaver = i % 2 ? m.num_workers - 1 : 0;
+		snprintf(part, sizeof part, "worker %d (rank %d, ", leaver, m.worker_ranks[leaver]);
+		config.members = &m;
+		must(mu_keys_new(&store, &config));
+		if (m.role == MU_ROLE_SERVER) {
+			fails(mu_keys_serve(store), MU_ERR_ARGUMENT, part);
+		} else {
+			must(mu_keys_init(store, 1, &key));
+			must(mu_barrier(m.peers)); /* it leaves when all have made the key */
+			if (m.index != leaver) {
+				fails(await_left(store, i), MU_ERR_ARGUMENT,
+				      "has freed the store of keys without mu_keys_finish");
+				fails(mu_keys_finish(store), i < 5 ? MU_ERR_ARGUMENT : MU_OK,
+				      i < 5 ? part : "");
+			}
+		}
+		mu_keys_free(store);
+		mu_members_drop(&m);
+		mu_members_release(&m);
+	}
+}
+
 /* A store that fails: finish tells so on workers, and serve on servers. */
 static void run_failing(const char *type, const struct mu_members *m,
 			void (*worker)(struct mu_keys *, void *), enum mu_status expected,
@@ -358,6 +408,8 @@ static void without_servers(void)
 		run_failing("dist_allreduce", &flat, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
 	mu_members_release(&flat);
+	if (size > 1)
+		left("dist_sharded", 0);
 }
 
 static void once(void)
@@ -380,9 +432,11 @@ static void each(void)
 	keys_run("dist_sync", &members, &plain, differing, NULL);
 	keys_run("dist_sync", &members, &updated, halving, NULL);
 	run_failing("dist_sync", &members, failing, MU_ERR_NUMERIC, "update of key 4");
-	if (members.num_workers > 1)
+	if (members.num_workers > 1) {
 		run_failing("dist_sync", &members, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
+		left("dist_sync", members.num_servers);
+	}
 }
 
 int main(int argc, char **argv)

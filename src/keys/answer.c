@@ -126,7 +126,7 @@ enum mu_status mu_keys_answer_failure(struct mu_keys_server *s, struct mu_keys_c
 
 	MU_TRY(mu_wait_woken(s->keys->members, 1, &s->answers[c->worker],
 			     "a worker to take an answer"));
-	*answer = (struct keys_answer){.status = (uint64_t)s->status};
+	*answer = (struct keys_answer){.status = (uint64_t)s->status, .left = s->left};
 	memcpy(text, s->failure, KEYS_TEXT_BYTES);
 	memcpy(text + KEYS_TEXT_BYTES, c->sent, KEYS_MAX_ITEMS + 1);
 	MU_TRY(answer_head(s, c, sizeof *answer + KEYS_TEXT_BYTES + KEYS_MAX_ITEMS + 1));

@@ -61,6 +61,49 @@ static void await_heads(const void *context, struct mu_awaited *a)
 		mu_keys_late_workers(x->keys->server, a);
 }
 
+/* What a worker that leaves tells the others, who may own nothing. */
+static enum mu_status hear_left(struct mu_keys *keys)
+{
+	enum mu_status st = MU_OK;
+	struct mu_keys_links *w = keys->end;
+	MPI_Request request = MPI_REQUEST_NULL;
+	MPI_Status from;
+	char text[KEYS_TEXT_BYTES];
+	int found = 0;
+
+	MU_MPI(MPI_Iprobe(MPI_ANY_SOURCE, KEYS_TAG_LEFT, keys->comm, &found, &from));
+	if (!found)
+		goto out;
+	MU_MPI(MPI_Irecv(text, KEYS_TEXT_BYTES, MPI_BYTE, from.MPI_SOURCE, KEYS_TAG_LEFT,
+			 keys->comm, &request));
+	MU_TRY(mu_wait_woken(keys->members, 1, &request, "the words of a worker that leaves"));
+	w->left = true;
+	if (w->status == MU_OK) {
+		w->status = MU_ERR_ARGUMENT;
+		memcpy(w->failure, text, sizeof w->failure);
+	}
+out:
+	return st;
+}
+
+enum mu_status mu_keys_link_check_left(struct mu_keys *keys)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_keys_links *w = keys->end;
+
+	if (keys->server) {
+		if (keys->server->left)
+			MU_FAIL(keys->server->status, "%s", keys->server->failure);
+		goto out;
+	}
+	if (!w->left)
+		MU_TRY(hear_left(keys));
+	if (w->left)
+		MU_FAIL(w->status, "%s", w->failure);
+out:
+	return st;
+}
+
 /* After a poll that found nothing. A rank that owns keys, of any store, serves while it waits. */
 static enum mu_status idle(struct mu_keys *keys, struct mu_waiter *waiter, mu_awaited_fn *fn,
 			   const void *context)
@@ -69,9 +112,7 @@ static enum mu_status idle(struct mu_keys *keys, struct mu_waiter *waiter, mu_aw
 	int n = 0;
 
 	MU_TRY(mu_keys_servers_poll(&n));
-	/* What the worker that left owns nobody answers any more. */
-	if (keys->server && keys->server->left)
-		MU_FAIL(keys->server->status, "%s", keys->server->failure);
+	MU_TRY(mu_keys_link_check_left(keys));
 	if (n > 0) {
 		mu_waiter_reset(waiter);
 		goto out;
@@ -244,6 +285,7 @@ static enum mu_status take_failure(struct mu_keys *keys, struct mu_keys_link *fr
 	if (w->status != MU_OK)
 		goto out;
 	w->status = (enum mu_status)answer->status;
+	w->left = answer->left;
 	snprintf(w->failure, sizeof w->failure, "%s", (const char *)(answer + 1));
 	for (int o = 0; !w->finishing && o < keys->n_owners; o++) {
 		if (&w->links[o] != from)

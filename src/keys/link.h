@@ -33,6 +33,7 @@ struct mu_keys_links {
 	size_t n_sends, max_sends, n_receives, max_receives, max_notes;
 	double began; /* the present call; for the log */
 	bool finishing;
+	bool left;             /* a worker has, without mu_keys_finish; failure names it */
 	enum mu_status status; /* of the store */
 	char failure[KEYS_TEXT_BYTES];
 };
@@ -55,6 +56,11 @@ enum mu_status mu_keys_pushes_test(struct mu_keys *keys, struct mu_keys_links *s
 				  bool *done);
 void mu_keys_pushes_end(struct mu_keys *keys, struct mu_keys_links *sent);
 
+/*
+ * Fails when a worker has freed the store without mu_keys_finish. Nobody meets that worker, or is
+ * answered by the owners, any more.
+ */
+enum mu_status mu_keys_link_check_left(struct mu_keys *keys);
 /*
  * Every wait of a worker of a store of keys ends here, in mu_keys_link_meet or in
  * mu_keys_link_wait_heads: a rank that owns keys serves meanwhile.

@@ -478,7 +478,7 @@ enum mu_status mu_keys_serve(struct mu_keys *keys)
 	if (keys->members->role != MU_ROLE_SERVER)
 		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_serve is for servers");
 	mu_waiter_init(&waiter, keys->members);
-	while (!mu_keys_server_is_done(s)) {
+	while (!mu_keys_server_is_done(s) && !s->left) {
 		MU_TRY(mu_keys_servers_poll(&n));
 		if (n > 0) {
 			mu_waiter_reset(&waiter);
@@ -487,7 +487,9 @@ enum mu_status mu_keys_serve(struct mu_keys *keys)
 		mu_waiter_nap(&waiter);
 		MU_TRY(mu_waiter_check(&waiter, mu_keys_late_workers, s));
 	}
-	MU_TRY(mu_keys_server_end(s));
+	/* Where one has left, the others are told, and need not come. */
+	if (!s->left)
+		MU_TRY(mu_keys_server_end(s));
 	if (s->status != MU_OK)
 		MU_FAIL(s->status, "%s", s->failure);
 out:

@@ -39,6 +39,7 @@ enum {
 	KEYS_TAG_VALUES = 4, /* the body of an answer */
 	KEYS_TAG_ITEM = 5,
 	KEYS_TAG_VALUE = KEYS_TAG_ITEM + (int)KEYS_MAX_ITEMS,
+	KEYS_TAG_LEFT = KEYS_TAG_VALUE + (int)KEYS_MAX_ITEMS,
 };
 
 enum keys_op {
@@ -47,7 +48,10 @@ enum keys_op {
 	KEYS_RULE,   /* the body is a struct mu_rule_order; answered when all workers sent it */
 	KEYS_FAIL,   /* the body is a message: another owner has failed. No answer. */
 	KEYS_FINISH, /* answered when all workers have finished */
-	/* As FAIL and FINISH of a worker that frees the store without mu_keys_finish. No answer. */
+	/*
+	 * As FAIL and FINISH of a worker that frees the store without mu_keys_finish. No answer.
+	 * Workers that own nothing get its text as KEYS_TAG_LEFT: they may wait for that worker alone.
+	 */
 	KEYS_LEAVE,
 };
 
@@ -83,6 +87,7 @@ struct keys_new {
 struct keys_answer {
 	uint64_t status; /* enum mu_status */
 	uint64_t body_bytes;
+	uint64_t left; /* with an error: a worker has freed the store without mu_keys_finish */
 };
 
 #endif

@@ -369,6 +369,7 @@ static enum mu_status finish(struct mu_keys *keys)
 {
 	enum mu_status st = MU_OK;
 
+	MU_TRY(mu_keys_link_check_left(keys));
 	/* Every owner answers this, whatever happens: no need to pass an error on. */
 	((struct mu_keys_links *)keys->end)->finishing = true;
 	MU_TRY(tell_all(keys, KEYS_FINISH, NULL, 0));
@@ -380,13 +381,14 @@ out:
 }
 
 /*
- * Tell all owners that this worker is gone, for at most a second: the owners' ranks may be gone,
- * too. The messages are small, so that MPI need not wait for their receivers.
+ * Tell all owners and workers that this worker is gone, for at most a second: their ranks may be
+ * gone, too. The messages are small, so that MPI need not wait for their receivers.
  */
 static void leave(struct mu_keys *keys)
 {
 	struct mu_keys_links *w = keys->end;
 	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct mu_members *m = keys->members;
 	const double end = mu_now() + 1;
 	char who[128];
 	int done = 0;
@@ -396,7 +398,7 @@ static void leave(struct mu_keys *keys)
 		struct keys_head *head = (struct keys_head *)(void *)w->links[o].head;
 		char *text = (char *)(head + 1);
 
-		if (w->links[o].rank == keys->members->rank)
+		if (w->links[o].rank == m->rank)
 			continue;
 		*head = (struct keys_head){.op = KEYS_LEAVE,
 					   .status = MU_ERR_ARGUMENT,
@@ -404,11 +406,22 @@ static void leave(struct mu_keys *keys)
 		snprintf(text, KEYS_TEXT_BYTES,
 			 "%s has freed the store of keys without "
 			 "mu_keys_finish",
-			 mu_members_who(keys->members, who, sizeof who));
+			 mu_members_who(m, who, sizeof who));
 		if (mu_keys_link_send(keys, head, sizeof *head + KEYS_TEXT_BYTES, w->links[o].rank,
 				      KEYS_TAG_HEAD) != MU_OK)
 			break;
-		mu_wake(keys->members, w->links[o].rank);
+		mu_wake(m, w->links[o].rank);
+	}
+	/* Workers own nothing where there are servers. */
+	for (int o = 0; keys->kind.has_servers && o < m->num_workers; o++) {
+		const char *text = w->links[0].head + sizeof(struct keys_head);
+
+		if (m->worker_ranks[o] == m->rank)
+			continue;
+		if (mu_keys_link_send(keys, text, KEYS_TEXT_BYTES, m->worker_ranks[o],
+				      KEYS_TAG_LEFT) != MU_OK)
+			break;
+		mu_wake(m, m->worker_ranks[o]);
 	}
 	while (!done && mu_now() < end &&
 	       MPI_Testall(mu_count(w->n_sends), w->sends, &done, ignore) == MPI_SUCCESS)
@@ -424,6 +437,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 	const struct mu_meeting others = mu_peers_meeting(keys->members, "the other workers");
 	MPI_Request request = MPI_REQUEST_NULL;
 
+	MU_TRY(mu_keys_link_check_left(keys));
 	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
 			      others.comm, &request));
 	MU_TRY(mu_keys_link_meet(keys, &others, &request));
@@ -439,6 +453,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 	MPI_Request request = MPI_REQUEST_NULL;
 	void *copy = NULL, *place = data;
 
+	MU_TRY(mu_keys_link_check_left(keys));
 	if (mu_pool_take(&keys->pool, &copy, nbytes, "a value of worker 0") == MU_OK)
 		place = memcpy(copy, data, nbytes);
 	else
@@ -469,6 +484,9 @@ static void close_worker(struct mu_keys *keys)
 {
 	struct mu_keys_links *w = keys->end;
 
+	/* Its message may still come, and must not find another store's communicator. */
+	if (w->left)
+		keys->comm = MPI_COMM_NULL;
 	while (w) {
 		struct mu_keys_links *next = w->next;
 
