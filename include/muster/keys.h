@@ -339,7 +339,7 @@ enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name);
  */
 enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold);
 
-/* ---- queries: not collective ---- */
+/* ---- queries: not collective; of a store that is NULL: false, -1, 0, NULL ---- */
 
 bool mu_keys_is_server(const struct mu_keys *keys);
 int mu_keys_rank(const struct mu_keys *keys); /* number of this worker, or of this server */

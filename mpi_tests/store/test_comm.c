@@ -83,8 +83,10 @@ static void test_roles(void)
 		mu_members_release(&m);
 	}
 	CHECK(mu_members_init(&m, world, size, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
-	CHECK_HAS(mu_trace_message(), size == 1 ? "leaves no worker" : "leave no worker");
+	snprintf(expected, sizeof expected, "ask for at most %d server", size - 1);
+	CHECK_HAS(mu_trace_message(), size == 1 ? "1 server of 1 rank leaves no worker" : expected);
 	CHECK(mu_members_init(&m, world, -2, MU_PLACEMENT_SPREAD) == MU_ERR_USAGE);
+	CHECK_HAS(mu_trace_message(), "-2 servers: a number of servers is 0 or more");
 	mu_trace_clear();
 	if (size == 1) {
 		CHECK(mu_members_init(&m, world, MU_SERVERS_DEFAULT, MU_PLACEMENT_SPREAD) ==

@@ -73,6 +73,10 @@ static void refused(struct mu_keys *store, void *context)
 	fails(mu_keys_init(store, 1, &two[1]), MU_ERR_ARGUMENT, "the arrays of key 11 on worker 0");
 	one = with(10, &values, 0);
 	fails(mu_keys_init(store, 1, &one), MU_ERR_ARGUMENT, "without elements");
+	one = with(10, &values, (size_t)1 << 50); /* more than the machine has */
+	fails(mu_keys_init(store, 1, &one), MU_ERR_ARGUMENT, "is 4194304.0 GiB, and the machine");
+	one = with(10, &values, (size_t)1 << 62); /* its bytes do not fit a number */
+	fails(mu_keys_init(store, 1, &one), MU_ERR_ARGUMENT, "key 10 of 4611686018427387904 float");
 	one = with(7, &values, 99);
 	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT,
 	      "has 99 elements, and 100 are needed");
@@ -100,6 +104,10 @@ static void refused(struct mu_keys *store, void *context)
 	rows[1] = 4;
 	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
 	      "19 elements, and at least 20");
+	one.row_length = 4;
+	one.n_rows = (size_t)1 << 62;
+	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT, "rows of 4 elements are more");
+	one.n_rows = 2;
 	one.row_length = 33;
 	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
 	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_keys_push and");
@@ -380,6 +388,34 @@ static void other_kind(void)
 	CHECK(!kv && !store);
 }
 
+/* A store, a place for it or a setting that is NULL. */
+static void null_handles(void)
+{
+	const struct mu_keys_config config = {.type = "local", .members = &alone};
+	const struct mu_keys_config no_members = {.type = "local"};
+	struct mu_keys *store = NULL;
+	struct mu_keys_layout layout;
+
+	fails(mu_keys_open(NULL, MPI_COMM_SELF, "local", 0), MU_ERR_ARGUMENT, "out is NULL");
+	fails(mu_keys_open(&store, MPI_COMM_NULL, "local", 0), MU_ERR_ARGUMENT, "MPI_COMM_NULL");
+	fails(mu_keys_open(&store, MPI_COMM_SELF, NULL, 0), MU_ERR_USAGE, "kv-store ''");
+	fails(mu_keys_new(NULL, &config), MU_ERR_ARGUMENT, "out is NULL");
+	fails(mu_keys_new(&store, NULL), MU_ERR_ARGUMENT, "config is NULL");
+	fails(mu_keys_new(&store, &no_members), MU_ERR_ARGUMENT, "members of the config are NULL");
+	fails(mu_keys_type_check("local", NULL), MU_ERR_ARGUMENT, "answer is NULL");
+	fails(mu_keys_barrier(NULL), MU_ERR_ARGUMENT, "the store is NULL");
+	fails(mu_keys_finish(NULL), MU_ERR_ARGUMENT, "the store is NULL");
+	fails(mu_keys_set_compression(NULL, "2bit", 1), MU_ERR_ARGUMENT, "the store is NULL");
+	fails(mu_keys_set_optimizer(NULL, NULL), MU_ERR_ARGUMENT, "the store is NULL");
+	fails(mu_keys_save(NULL, "x.h5", 1), MU_ERR_ARGUMENT, "the store is NULL");
+	CHECK(!mu_keys_is_server(NULL) && mu_keys_rank(NULL) == -1);
+	CHECK(mu_keys_num_workers(NULL) == 0 && mu_keys_num_servers(NULL) == 0);
+	CHECK(!mu_keys_type(NULL) && mu_keys_number(NULL, "a") == -1 && !mu_keys_name(NULL, 0));
+	mu_keys_layout(NULL, &layout);
+	CHECK(layout.n_keys == 0 && layout.bytes == 0);
+	mu_keys_free(NULL);
+}
+
 /* Names of the store of a model that keys do not have. */
 static void other_types(void)
 {
@@ -418,6 +454,7 @@ static void once(void)
 	if (rank > 0)
 		return;
 	other_types();
+	null_handles();
 	keys_run("local", &alone, &plain, refused, NULL);
 	keys_run("local", &alone, &updated, halving, NULL);
 	CHECK(calls > 0);

@@ -133,17 +133,22 @@ static enum mu_status make_roles(struct mu_members *m, int num_servers, enum mu_
 
 	m->num_servers = num_servers == MU_SERVERS_DEFAULT ? m->topology.num_nodes : num_servers;
 	m->num_workers = m->size - m->num_servers;
+	if (num_servers < MU_SERVERS_DEFAULT)
+		MU_FAIL(MU_ERR_USAGE,
+			"%d servers: a number of servers is 0 or more, or MU_SERVERS_DEFAULT",
+			num_servers);
 	if (m->size == 1 && m->num_servers > 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"%d server%s of 1 rank leave%s no worker: start at least %d ranks, or ask "
-			"for no servers",
+			"%d server%s of 1 rank leave%s no worker: start at least %d ranks, or "
+			"use a store without servers",
 			m->num_servers, MU_S(m->num_servers), m->num_servers == 1 ? "s" : "",
 			m->num_servers + 1);
-	if (num_servers < MU_SERVERS_DEFAULT || m->num_workers < 1)
+	if (m->num_workers < 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%d servers of %d ranks leave no worker: start at least %d ranks, or ask "
-			"for 0 to %d servers",
-			m->num_servers, m->size, m->num_servers + 1, m->size - 1);
+			"for at most %d server%s",
+			m->num_servers, m->size, m->num_servers + 1, m->size - 1,
+			MU_S(m->size - 1));
 	MU_TRY(MU_ALLOC(is_server, (size_t)m->size, "roles"));
 	if (placement == MU_PLACEMENT_PACKED)
 		pack_servers(m, is_server);

@@ -8,6 +8,7 @@
 
 #include "store.h"
 
+#define GIB 1073741824.0
 #define NAME(number, name) mu_key_text((number), (name)).text
 
 enum mu_status mu_keys_check_worker(const struct mu_keys *keys, const char *call)
@@ -116,6 +117,11 @@ static enum mu_status check_rows(const struct mu_keys *keys, const struct mu_key
 	enum mu_status st = MU_OK;
 	const int rank = keys->members->rank;
 
+	if (item->n_rows > SIZE_MAX / item->row_length)
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"%s of key %s on rank %d: %zu rows of %zu elements are more than an "
+			"address can reach",
+			call, NAME(key->number, key->name), rank, item->n_rows, item->row_length);
 	*need = item->n_rows * item->row_length;
 	if (key->n % item->row_length || item->row_length > UINT32_MAX)
 		MU_FAIL(MU_ERR_ARGUMENT,
@@ -221,11 +227,13 @@ enum fault {
 	NO_LIST,  /* the list of items is NULL */
 	DIFFERENT, /* arrays of different sizes or types, or one without data */
 	WITH_ROWS, /* a new key has none */
+	TOO_LARGE, /* for the memory of the worker's machine */
 };
 
 /* A new key as workers compare it, and what is wrong with it. */
 struct new_key {
 	uint64_t fault, n_items;
+	double memory; /* bytes of the machine */
 	int64_t number; /* 0 with a name */
 	uint64_t n, dtype;
 	char name[MU_KEY_NAME_MAX + 1]; /* "": none; cut if it is too long */
@@ -266,8 +274,15 @@ static bool is_twice(const struct mu_kv_item **sorted, size_t n, const struct mu
 			 (found < sorted + n - 1 && compare_items(&found[1], found) == 0));
 }
 
+/* An array lies in the memory of its worker. Where that is unknown, what an address reaches counts. */
+static bool is_too_large(const struct mu_array *a, double memory)
+{
+	return (double)a->n * (double)mu_dtype_bytes(a->dtype) >
+	       (memory > 0 ? memory : (double)PTRDIFF_MAX);
+}
+
 static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item,
-		       const struct mu_kv_item **sorted, size_t n)
+		       const struct mu_kv_item **sorted, size_t n, double memory)
 {
 	const struct mu_key_table *t = &keys->table;
 	const bool named = t->n_keys > 0 ? t->named : sorted[n - 1]->name != NULL;
@@ -289,6 +304,8 @@ static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item
 		if (a->n != item->arrays[0].n || a->dtype != item->arrays[0].dtype || !a->data)
 			return DIFFERENT;
 	}
+	if (is_too_large(&item->arrays[0], memory))
+		return TOO_LARGE;
 	return item->row_length > 0 || item->n_rows > 0 || item->rows ? WITH_ROWS : FINE;
 }
 
@@ -296,11 +313,13 @@ static enum fault look(const struct mu_keys *keys, const struct mu_kv_item *item
 static struct new_key judge(const struct mu_keys *keys, size_t n, const struct mu_kv_item *items,
 			    const struct new_key *theirs, const struct mu_kv_item **sorted)
 {
+	const double memory = mu_memory_bytes();
 	struct new_key mine = {.fault = FINE};
 
 	for (size_t i = 0; i < n && mine.fault == FINE; i++) {
 		mine = describe(&items[i]);
-		mine.fault = look(keys, &items[i], sorted, n);
+		mine.memory = memory;
+		mine.fault = look(keys, &items[i], sorted, n, memory);
 		if (mine.fault == FINE && theirs &&
 		    (mine.number != theirs[i].number || strcmp(mine.name, theirs[i].name) != 0 ||
 		     mine.n != theirs[i].n || mine.dtype != theirs[i].dtype)) {
@@ -372,6 +391,14 @@ static enum mu_status tell(const struct mu_members *m, int w, const struct new_k
 			"mu_keys_init: key %s on worker %d (rank %d) has row_length or rows: a key "
 			"is made as a whole",
 			key.text, w, rank);
+	case TOO_LARGE:
+		MU_FAIL(MU_ERR_ARGUMENT,
+			"mu_keys_init: key %s of %llu %s on worker %d (rank %d) is %.1f GiB, and "
+			"the machine has %.1f: is its number of elements right?",
+			key.text, (unsigned long long)k->n, mu_dtype_name((enum mu_dtype)k->dtype),
+			w, rank,
+			(double)k->n * (double)mu_dtype_bytes((enum mu_dtype)k->dtype) / GIB,
+			k->memory / GIB);
 	}
 out:
 	return st;

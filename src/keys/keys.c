@@ -73,17 +73,32 @@ out:
 	return st;
 }
 
+static enum mu_status check_place(struct mu_keys **out, const char *call)
+{
+	enum mu_status st = MU_OK;
+
+	if (!out)
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: there is no place for the store: out is NULL", call);
+out:
+	return st;
+}
+
 enum mu_status mu_keys_new(struct mu_keys **out, const struct mu_keys_config *config)
 {
 	enum mu_status st = MU_OK;
 	struct mu_keys *keys = NULL;
 	char mine[128];
 
-	*out = NULL;
+	if (out)
+		*out = NULL;
+	if (!config || !config->members)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_new: the %s NULL",
+			config ? "members of the config are" : "config is");
 	MU_TRY(MU_ALLOC(keys, 1, "store of keys"));
 	keys->members = config->members;
 	keys->comm = MPI_COMM_NULL;
 	MU_TRY(mu_store_comm(keys->members, true, &keys->comm));
+	MU_TRY(mu_agree(check_place(out, "mu_keys_new"), keys->comm));
 	MU_TRY(mu_agree(mu_keys_config_check(config, &keys->kind), keys->comm));
 	MU_TRY(mu_keys_config_agree(keys, config));
 	MU_TRY(mu_traffic_open(&keys->traffic, keys->members, keys->comm, config->verbose));
@@ -105,7 +120,11 @@ enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *typ
 	struct mu_keys_kind kind;
 	bool opened = false;
 
-	*out = NULL;
+	if (out)
+		*out = NULL;
+	if (comm == MPI_COMM_NULL)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_open: the communicator is MPI_COMM_NULL");
+	MU_TRY(mu_agree(check_place(out, "mu_keys_open"), comm));
 	MU_TRY(mu_agree(mu_keys_kind_find(type, &kind), comm));
 	if (!kind.has_servers && num_servers == MU_SERVERS_DEFAULT)
 		num_servers = 0;
@@ -363,44 +382,47 @@ out:
 
 bool mu_keys_is_server(const struct mu_keys *keys)
 {
-	return keys->members->role == MU_ROLE_SERVER;
+	return keys && keys->members->role == MU_ROLE_SERVER;
 }
 
 int mu_keys_rank(const struct mu_keys *keys)
 {
-	return keys->members->index;
+	return keys ? keys->members->index : -1;
 }
 
 int mu_keys_num_workers(const struct mu_keys *keys)
 {
-	return keys->members->num_workers;
+	return keys ? keys->members->num_workers : 0;
 }
 
 int mu_keys_num_servers(const struct mu_keys *keys)
 {
-	return keys->members->num_servers;
+	return keys ? keys->members->num_servers : 0;
 }
 
 const char *mu_keys_type(const struct mu_keys *keys)
 {
-	return keys->kind.name;
+	return keys ? keys->kind.name : NULL;
 }
 
 int mu_keys_number(const struct mu_keys *keys, const char *name)
 {
-	const struct mu_key *key = name ? mu_key_find(&keys->table, 0, name) : NULL;
+	const struct mu_key *key = keys && name ? mu_key_find(&keys->table, 0, name) : NULL;
 
 	return key ? key->number : -1;
 }
 
 const char *mu_keys_name(const struct mu_keys *keys, int number)
 {
-	const struct mu_key_table *t = &keys->table;
+	const struct mu_key_table *t = keys ? &keys->table : NULL;
 
-	return t->named && number >= 0 && (size_t)number < t->n_keys ? t->keys[number].name : NULL;
+	return t && t->named && number >= 0 && (size_t)number < t->n_keys ? t->keys[number].name : NULL;
 }
 
 void mu_keys_layout(const struct mu_keys *keys, struct mu_keys_layout *layout)
 {
-	mu_key_table_layout(&keys->table, layout);
+	const struct mu_key_table none = {.n_keys = 0};
+
+	if (layout)
+		mu_key_table_layout(keys ? &keys->table : &none, layout);
 }

@@ -70,6 +70,8 @@ enum mu_status mu_keys_type_check(const char *type, struct mu_keys_type *is)
 	enum mu_status st = MU_OK;
 	struct mu_keys_kind kind;
 
+	if (!is)
+		MU_FAIL(MU_ERR_ARGUMENT, "mu_keys_type_check: the place for the answer is NULL");
 	*is = (struct mu_keys_type){.has_servers = false};
 	MU_TRY(mu_keys_kind_find(type, &kind));
 	*is = (struct mu_keys_type){.has_servers = kind.has_servers,

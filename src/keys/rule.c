@@ -359,7 +359,10 @@ static enum mu_status visit_states(struct mu_keys *keys, const char *call, const
 	/* The rule in force, told again, is obeyed when all earlier pushes are in: no more is
 	 * meant. */
 	MU_TRY(keys->ops->rule(keys, &keys->rule));
-	if (keys->members->index == 0)
+	if (keys->members->index == 0 && !v->fn)
+		st = mu_trace_start(MU_ERR_ARGUMENT, __FILE__, __LINE__,
+				    "%s on worker 0: the function is NULL", call);
+	else if (keys->members->index == 0)
 		st = visit_all(keys, v);
 	MU_TRY(mu_keys_agree_first(keys, st, call));
 out:
