@@ -335,7 +335,8 @@ enum mu_status mu_keys_set_updater(struct mu_keys *keys, const char *name);
  * threshold, else -1. Rows and 16-bit keys are not compressed. With several arrays per item local
  * and device compress each array, with a residual of its own (the i-th array of a key is always the
  * i-th device), the other stores the sum of the arrays; as MXNet does. All workers call it with the
- * same arguments. Not collective.
+ * same arguments, after the same push of a key: a round of a synchronous store whose pushes are
+ * compressed differently fails the store, MU_ERR_ARGUMENT. Not collective.
  */
 enum mu_status mu_keys_set_compression(struct mu_keys *keys, const char *type, double threshold);
 

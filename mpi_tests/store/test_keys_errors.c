@@ -45,12 +45,36 @@ static void refused_schedules(struct mu_keys *store)
 	}
 }
 
+static void refused_rows(struct mu_keys *store)
+{
+	struct mu_kv_item one = with(7, &values, 100);
+	uint64_t rows[2] = {3, 10};
+
+	one.row_length = 10;
+	one.n_rows = 2;
+	one.rows = rows;
+	values.n = 20;
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "row 10, and it has 10 rows");
+	values.n = 19; /* the array is checked before numbers are read */
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "19 elements, and at least 20");
+	rows[1] = 4;
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
+	      "19 elements, and at least 20");
+	one.row_length = 4;
+	one.n_rows = (size_t)1 << 62;
+	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT, "rows of 4 elements are more");
+	one.n_rows = 2;
+	one.row_length = 33;
+	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
+	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_keys_push and");
+}
+
 static void refused(struct mu_keys *store, void *context)
 {
 	struct mu_kv_item one = with(7, &values, 100), two[2];
 	struct mu_array half = {w, 100, MU_FLOAT16};
 	const struct mu_array uneven[2] = {{w, 4, MU_FLOAT32}, {w, 3, MU_FLOAT32}};
-	uint64_t rows[2] = {3, 10};
 	const struct mu_kv_optimizer bad = {.optim = {.name = "magic"}, .rescale = 1};
 	const struct mu_kv_optimizer lars = {.optim = {.name = "lars"}, .rescale = 1};
 	const struct mu_kv_optimizer zero = {.optim = {.name = "sgd"}};
@@ -92,25 +116,7 @@ static void refused(struct mu_keys *store, void *context)
 	fails(mu_keys_push(store, 2, two, 0), MU_ERR_ARGUMENT, "names key 7 twice");
 	two[0].n_arrays = 0;
 	fails(mu_keys_pull(store, 1, two, 0), MU_ERR_ARGUMENT, "no array");
-	one = with(7, &values, 100);
-	one.row_length = 10;
-	one.n_rows = 2;
-	one.rows = rows;
-	values.n = 20;
-	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "row 10, and it has 10 rows");
-	values.n = 19; /* the array is checked before numbers are read */
-	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
-	      "19 elements, and at least 20");
-	rows[1] = 4;
-	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT,
-	      "19 elements, and at least 20");
-	one.row_length = 4;
-	one.n_rows = (size_t)1 << 62;
-	fails(mu_keys_push(store, 1, &one, 0), MU_ERR_ARGUMENT, "rows of 4 elements are more");
-	one.n_rows = 2;
-	one.row_length = 33;
-	fails(mu_keys_pull_rows(store, 1, &one, 0), MU_ERR_ARGUMENT, "are not rows of 33");
-	fails(mu_keys_pull(store, 1, &one, 0), MU_ERR_ARGUMENT, "use mu_keys_push and");
+	refused_rows(store);
 	fails(mu_keys_set_optimizer(store, &bad), MU_ERR_ARGUMENT, "no optimizer 'magic'");
 	fails(mu_keys_set_optimizer(store, &zero), MU_ERR_ARGUMENT, "rescale");
 	fails(mu_keys_set_optimizer(store, &lars), MU_ERR_ARGUMENT, "norms over whole keys");
@@ -290,54 +296,27 @@ static void deserted(struct mu_keys *store, void *context)
 	      "worker 0 (rank 0) has finished after 0 pushes of it");
 }
 
-/* Calls that wait for the worker that has left. */
-static enum mu_status await_left(struct mu_keys *store, size_t i)
+/* The last worker compresses, or by another threshold. Rows are not compressed, and fit all. */
+static void mixed(struct mu_keys *store, void *context)
 {
-	static const struct mu_kv_optimizer sgd = {.optim = {.name = "sgd"}, .rescale = 1};
-	const struct mu_kv_item old = with(1, &values, 100), new = item_of(2, &values);
+	const bool odd = mu_keys_rank(store) == mu_keys_num_workers(store) - 1;
+	const uint64_t numbers[2] = {0, 3};
+	const struct mu_kv_item whole = with(1, &values, 100);
+	struct mu_array some = floats(g, 20);
+	struct mu_kv_item rows = item_of(1, &some);
 
-	switch (i) {
-	case 0: return mu_keys_barrier(store);
-	case 1: return mu_keys_init(store, 1, &new);
-	case 2: return mu_keys_set_optimizer(store, &sgd);
-	case 3: return mu_keys_pushpull(store, 1, &old, 0);
-	case 4: return mu_keys_save(store, "left.h5", MU_KEYS_WEIGHTS);
-	default: return mu_keys_finish(store);
-	}
-}
-
-/* A worker frees the store without mu_keys_finish: all others are told, wherever they wait. */
-static void left(const char *type, int servers)
-{
-	for (size_t i = 0; i < 6; i++) {
-		const struct mu_kv_item key = with(1, &values, 100);
-		struct mu_keys_config config = {.type = type};
-		struct mu_keys *store = NULL;
-		struct mu_members m;
-		char part[64];
-		int leaver;
-
-		must(mu_members_init(&m, world, servers, MU_PLACEMENT_SPREAD));
-		leaver = i % 2 ? m.num_workers - 1 : 0;
-		snprintf(part, sizeof part, "worker %d (rank %d, ", leaver, m.worker_ranks[leaver]);
-		config.members = &m;
-		must(mu_keys_new(&store, &config));
-		if (m.role == MU_ROLE_SERVER) {
-			fails(mu_keys_serve(store), MU_ERR_ARGUMENT, part);
-		} else {
-			must(mu_keys_init(store, 1, &key));
-			must(mu_barrier(m.peers)); /* it leaves when all have made the key */
-			if (m.index != leaver) {
-				fails(await_left(store, i), MU_ERR_ARGUMENT,
-				      "has freed the store of keys without mu_keys_finish");
-				fails(mu_keys_finish(store), i < 5 ? MU_ERR_ARGUMENT : MU_OK,
-				      i < 5 ? part : "");
-			}
-		}
-		mu_keys_free(store);
-		mu_members_drop(&m);
-		mu_members_release(&m);
-	}
+	rows.row_length = 10;
+	rows.n_rows = 2;
+	rows.rows = numbers;
+	must(mu_keys_init(store, 1, &whole));
+	must(mu_keys_set_compression(store, "2bit", 0.5));
+	must(odd ? mu_keys_push(store, 1, &rows, 0) : mu_keys_push(store, 1, &whole, 0));
+	must(mu_keys_pull(store, 1, &whole, 0));
+	if (strstr(context, "none"))
+		must(mu_keys_set_compression(store, odd ? "2bit" : "none", 0.5));
+	else
+		must(mu_keys_set_compression(store, "2bit", odd ? 0.25 : 0.5));
+	fails(mu_keys_pushpull(store, 1, &whole, 0), MU_ERR_ARGUMENT, context);
 }
 
 /* A store that fails: finish tells so on workers, and serve on servers. */
@@ -444,8 +423,6 @@ static void without_servers(void)
 		run_failing("dist_allreduce", &flat, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
 	mu_members_release(&flat);
-	if (size > 1)
-		left("dist_sharded", 0);
 }
 
 static void once(void)
@@ -472,7 +449,9 @@ static void each(void)
 	if (members.num_workers > 1) {
 		run_failing("dist_sync", &members, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
-		left("dist_sync", members.num_servers);
+		run_failing("dist_sync", &members, mixed, MU_ERR_ARGUMENT, ", and none on worker 0");
+		run_failing("dist_sync", &members, mixed, MU_ERR_ARGUMENT,
+			    ", and 2bit with threshold 0.5 on worker 0");
 	}
 }
 

@@ -2,7 +2,7 @@
 /* @np 1 3 @np-full 1 2 3 4 5 */
 /*
  * Several stores of keys at once, used in turns, and the ends of stores: mu_keys_finish twice,
- * calls after it. With an argument, for test_watchdog.sh: "forgotten", a store without servers of
+ * calls after it, and a worker that leaves without. With an argument, for test_watchdog.sh: "forgotten", a store without servers of
  * which worker 1 forgets mu_keys_finish; "forgotten-servers", the same with a server.
  */
 #include "keys_job.h"
@@ -104,6 +104,61 @@ static void in_turns(const char *type, const char *other, const struct mu_member
 	close_store(&b);
 }
 
+/* ---- a worker that leaves ---- */
+
+static float w[100];
+static struct mu_array values = {w, 100, MU_FLOAT32};
+
+/* Calls that wait for the worker that has left. */
+static enum mu_status await_left(struct mu_keys *store, size_t i)
+{
+	static const struct mu_kv_optimizer sgd = {.optim = {.name = "sgd"}, .rescale = 1};
+	const struct mu_kv_item old = item_of(1, &values), new = item_of(2, &values);
+
+	switch (i) {
+	case 0: return mu_keys_barrier(store);
+	case 1: return mu_keys_init(store, 1, &new);
+	case 2: return mu_keys_set_optimizer(store, &sgd);
+	case 3: return mu_keys_pushpull(store, 1, &old, 0);
+	case 4: return mu_keys_save(store, "left.h5", MU_KEYS_WEIGHTS);
+	default: return mu_keys_finish(store);
+	}
+}
+
+/* A worker frees the store without mu_keys_finish: all others are told, wherever they wait. */
+static void left(const char *type, int servers)
+{
+	for (size_t i = 0; i < 6; i++) {
+		const struct mu_kv_item key = item_of(1, &values);
+		struct mu_keys_config config = {.type = type};
+		struct mu_keys *store = NULL;
+		struct mu_members m;
+		char part[64];
+		int leaver;
+
+		must(mu_members_init(&m, world, servers, MU_PLACEMENT_SPREAD));
+		leaver = i % 2 ? m.num_workers - 1 : 0;
+		snprintf(part, sizeof part, "worker %d (rank %d, ", leaver, m.worker_ranks[leaver]);
+		config.members = &m;
+		must(mu_keys_new(&store, &config));
+		if (m.role == MU_ROLE_SERVER) {
+			fails(mu_keys_serve(store), MU_ERR_ARGUMENT, part);
+		} else {
+			must(mu_keys_init(store, 1, &key));
+			must(mu_barrier(m.peers)); /* it leaves when all have made the key */
+			if (m.index != leaver) {
+				fails(await_left(store, i), MU_ERR_ARGUMENT,
+				      "has freed the store of keys without mu_keys_finish");
+				fails(mu_keys_finish(store), i < 5 ? MU_ERR_ARGUMENT : MU_OK,
+				      i < 5 ? part : "");
+			}
+		}
+		mu_keys_free(store);
+		mu_members_drop(&m);
+		mu_members_release(&m);
+	}
+}
+
 static void once(void)
 {
 	struct mu_members flat;
@@ -113,6 +168,8 @@ static void once(void)
 	in_turns("dist_allreduce", "dist_sharded", &flat);
 	in_turns("dist_sharded", "dist_sharded", &flat);
 	mu_members_release(&flat);
+	if (size > 1)
+		left("dist_sharded", 0);
 	if (rank == 0)
 		in_turns("local", "device", &alone);
 }
@@ -120,6 +177,8 @@ static void once(void)
 static void each(void)
 {
 	in_turns("dist_sync", "dist_sync", &members);
+	if (members.num_workers > 1)
+		left("dist_sync", members.num_servers);
 }
 
 /* ---- for test_watchdog.sh ---- */

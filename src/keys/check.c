@@ -274,7 +274,7 @@ static bool is_twice(const struct mu_kv_item **sorted, size_t n, const struct mu
 			 (found < sorted + n - 1 && compare_items(&found[1], found) == 0));
 }
 
-/* An array lies in the memory of its worker. Where that is unknown, what an address reaches counts. */
+/* An array lies in its worker's memory; where that is unknown, an address must reach all of it. */
 static bool is_too_large(const struct mu_array *a, double memory)
 {
 	return (double)a->n * (double)mu_dtype_bytes(a->dtype) >

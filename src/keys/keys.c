@@ -416,7 +416,9 @@ const char *mu_keys_name(const struct mu_keys *keys, int number)
 {
 	const struct mu_key_table *t = keys ? &keys->table : NULL;
 
-	return t && t->named && number >= 0 && (size_t)number < t->n_keys ? t->keys[number].name : NULL;
+	if (!t || !t->named || number < 0 || (size_t)number >= t->n_keys)
+		return NULL;
+	return t->keys[number].name;
 }
 
 void mu_keys_layout(const struct mu_keys *keys, struct mu_keys_layout *layout)

@@ -360,3 +360,50 @@ void mu_keys_link_failed(struct mu_keys *keys, const struct mu_keys_links *w, en
 	end->status = st;
 	snprintf(end->failure, sizeof end->failure, "%s", mu_trace_message());
 }
+
+void mu_keys_link_leave(struct mu_keys *keys)
+{
+	struct mu_keys_links *w = keys->end;
+	MPI_Status *volatile ignore = MPI_STATUSES_IGNORE; /* volatile: see mu_wait_all */
+	const struct mu_members *m = keys->members;
+	const double end = mu_now() + 1;
+	char who[128];
+	int done = 0;
+
+	w->n_sends = 0;
+	for (int o = 0; o < keys->n_owners; o++) {
+		struct keys_head *head = (struct keys_head *)(void *)w->links[o].head;
+		char *text = (char *)(head + 1);
+
+		if (w->links[o].rank == m->rank)
+			continue;
+		*head = (struct keys_head){.op = KEYS_LEAVE,
+					   .status = MU_ERR_ARGUMENT,
+					   .body_bytes = KEYS_TEXT_BYTES};
+		snprintf(text, KEYS_TEXT_BYTES,
+			 "%s has freed the store of keys without "
+			 "mu_keys_finish",
+			 mu_members_who(m, who, sizeof who));
+		if (mu_keys_link_send(keys, head, sizeof *head + KEYS_TEXT_BYTES, w->links[o].rank,
+				      KEYS_TAG_HEAD) != MU_OK)
+			break;
+		mu_wake(m, w->links[o].rank);
+	}
+	/* Workers own nothing where there are servers. */
+	for (int o = 0; keys->kind.has_servers && o < m->num_workers; o++) {
+		const char *text = w->links[0].head + sizeof(struct keys_head);
+
+		if (m->worker_ranks[o] == m->rank)
+			continue;
+		if (mu_keys_link_send(keys, text, KEYS_TEXT_BYTES, m->worker_ranks[o],
+				      KEYS_TAG_LEFT) != MU_OK)
+			break;
+		mu_wake(m, m->worker_ranks[o]);
+	}
+	while (!done && mu_now() < end &&
+	       MPI_Testall(mu_count(w->n_sends), w->sends, &done, ignore) == MPI_SUCCESS)
+		;
+	if (!done)
+		mu_memory_keep();
+	mu_trace_clear();
+}

@@ -94,5 +94,10 @@ enum mu_status mu_keys_link_take_back(struct mu_keys_links *w);
  * owners wait for the rest, so the store has failed; what messages in flight use is kept.
  */
 void mu_keys_link_failed(struct mu_keys *keys, const struct mu_keys_links *w, enum mu_status st);
+/*
+ * Tell all owners and workers that this worker is gone, for at most a second: their ranks may be
+ * gone, too. The messages are small, so that MPI need not wait for their receivers.
+ */
+void mu_keys_link_leave(struct mu_keys *keys);
 
 #endif

@@ -91,6 +91,64 @@ static void append(struct mu_keys_run *run, size_t w, struct mu_keys_gradient *g
 	q->pushed++;
 }
 
+/* The next gradient of a worker that came whole; NULL: it came as rows. */
+static const struct mu_source *whole(const struct mu_keys_run *run, size_t w)
+{
+	const struct mu_keys_gradient *g = run->queues[w].first;
+
+	return g->rows ? NULL : &g->source;
+}
+
+/* A word for what mu_keys_set_compression was told. */
+static const char *coding_text(const struct mu_source *s, char text[48])
+{
+	if (s->coding == MU_CODING_DENSE)
+		return "none";
+	snprintf(text, 48, "%s with threshold %g", s->coding == MU_CODING_2BIT ? "2bit" : "1bit",
+		 (double)s->threshold);
+	return text;
+}
+
+/* Workers that compress differently would give a sum of nothing that one can name. */
+static enum mu_status check_codings(const struct mu_keys_server *s, const struct mu_keys_run *run)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_source *first = NULL;
+	size_t v = 0;
+	char a[48], b[48];
+
+	for (size_t w = 0; w < s->n_workers; w++) {
+		const struct mu_source *x = whole(run, w);
+
+		if (!first && x) {
+			first = x;
+			v = w;
+		}
+		if (x && (x->coding != first->coding ||
+			  (x->coding != MU_CODING_DENSE && x->threshold != first->threshold)))
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"compression is %s on worker %zu (rank %d), and %s on worker %zu "
+				"(rank %d): all call mu_keys_set_compression alike, after the same "
+				"push",
+				coding_text(x, a), w, s->conns[w].rank, coding_text(first, b), v,
+				s->conns[v].rank);
+	}
+out:
+	return st;
+}
+
+/* The update of a round, or by the push of one worker. */
+static enum mu_status sum(struct mu_keys_server *s, struct mu_keys_run *run, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	if (s->keys->kind.synchronous)
+		MU_TRY(check_codings(s, run));
+	MU_TRY(mu_owner_update(&s->owner, &run->owned, s->sources, n));
+out:
+	return st;
+}
+
 /* One update by the gradients of some workers, [from, to). Failures are the store's. */
 static enum mu_status update(struct mu_keys_server *s, struct mu_keys_run *run, size_t from,
 			     size_t to)
@@ -102,7 +160,7 @@ static enum mu_status update(struct mu_keys_server *s, struct mu_keys_run *run, 
 		s->sources[w - from] = run->queues[w].first->source;
 	MU_TRY(mu_keys_sends_end(s, run));
 	mu_clock_start(MU_CLOCK_UPDATE);
-	result = mu_owner_update(&s->owner, &run->owned, s->sources, to - from);
+	result = sum(s, run, to - from);
 	mu_clock_stop(MU_CLOCK_UPDATE);
 	for (size_t w = from; w < to; w++)
 		mu_pool_give(&s->keys->pool, pop(run, w));
@@ -156,9 +214,11 @@ static enum mu_status take_gradient(struct mu_keys_server *s, struct mu_keys_run
 		mu_pool_give(&s->keys->pool, g);
 		g = expanded;
 		g->source = (struct mu_source){g + 1, MU_CODING_DENSE, MU_FLOAT32, 0};
+		g->rows = true;
 	} else {
 		g->source = (struct mu_source){g + 1, (enum mu_coding)item->coding,
 					       run->owned.dtype, item->threshold};
+		g->rows = false;
 	}
 	append(run, w, g);
 	if (!s->keys->kind.synchronous) {

@@ -34,6 +34,7 @@ enum mu_status mu_keys_server_end(struct mu_keys_server *s);
 struct mu_keys_gradient {
 	_Alignas(MU_ALIGN) struct mu_keys_gradient *next;
 	struct mu_source source;
+	bool rows; /* never compressed */
 };
 
 /* What a worker has pushed to a run, and what it waits for. */

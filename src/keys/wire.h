@@ -50,7 +50,7 @@ enum keys_op {
 	KEYS_FINISH, /* answered when all workers have finished */
 	/*
 	 * As FAIL and FINISH of a worker that frees the store without mu_keys_finish. No answer.
-	 * Workers that own nothing get its text as KEYS_TAG_LEFT: they may wait for that worker alone.
+	 * Workers that own nothing get its text as KEYS_TAG_LEFT: they may wait for it alone.
 	 */
 	KEYS_LEAVE,
 };
