@@ -449,7 +449,8 @@ static void each(void)
 	if (members.num_workers > 1) {
 		run_failing("dist_sync", &members, deserted, MU_ERR_ARGUMENT,
 			    "has finished after 0 pushes");
-		run_failing("dist_sync", &members, mixed, MU_ERR_ARGUMENT, ", and none on worker 0");
+		run_failing("dist_sync", &members, mixed, MU_ERR_ARGUMENT,
+			    ", and none on worker 0");
 		run_failing("dist_sync", &members, mixed, MU_ERR_ARGUMENT,
 			    ", and 2bit with threshold 0.5 on worker 0");
 	}

@@ -2,8 +2,9 @@
 /* @np 1 3 @np-full 1 2 3 4 5 */
 /*
  * Several stores of keys at once, used in turns, and the ends of stores: mu_keys_finish twice,
- * calls after it, and a worker that leaves without. With an argument, for test_watchdog.sh: "forgotten", a store without servers of
- * which worker 1 forgets mu_keys_finish; "forgotten-servers", the same with a server.
+ * calls after it, and a worker that leaves without. With an argument, for test_watchdog.sh:
+ * "forgotten", a store without servers of which worker 1 forgets mu_keys_finish;
+ * "forgotten-servers", the same with a server.
  */
 #include "keys_job.h"
 
