@@ -486,11 +486,6 @@ bool op_case_is_for(const struct op_case *c, const struct mu_device *device)
 	return !c->ref_only && (!adds || device->ops->norms_add);
 }
 
-bool op_case_is_loss(const struct op_case *c)
-{
-	return c->kind == MU_OP_SOFTMAX || c->kind == MU_OP_ELEMENT_LOSS;
-}
-
 bool op_case_infers(const struct op_case *c)
 {
 	const struct mu_attention *a = c->attr;

@@ -41,7 +41,11 @@ struct op_case {
 extern const struct op_case op_cases[];
 extern const size_t op_n_cases;
 
-bool op_case_is_loss(const struct op_case *c);
+static inline bool op_case_is_loss(const struct op_case *c)
+{
+	return c->kind == MU_OP_SOFTMAX || c->kind == MU_OP_ELEMENT_LOSS;
+}
+
 /* Are its outputs the same in inference, or those of dropout? */
 bool op_case_infers(const struct op_case *c);
 
