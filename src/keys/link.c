@@ -406,4 +406,5 @@ void mu_keys_link_leave(struct mu_keys *keys)
 	if (!done)
 		mu_memory_keep();
 	mu_trace_clear();
+	w->left = true; /* nobody may receive these messages: close_worker */
 }

@@ -110,6 +110,8 @@ enum mu_status mu_keys_pushes_test(struct mu_keys *keys, struct mu_keys_links *s
 						 "the owners to take a push"));
 		else
 			MU_MPI(MPI_Testall(mu_count(sent->n_sends), sent->sends, &all, ignore));
+		if (!all)
+			MU_TRY(mu_keys_link_check_left(keys));
 		*done = *done && all;
 	}
 out:

@@ -433,7 +433,8 @@ static void close_worker(struct mu_keys *keys)
 {
 	struct mu_keys_links *w = keys->end;
 
-	/* Its message may still come, and must not find another store's communicator. */
+	/* A message of a worker that left may still come, and must not find another store's
+	 * communicator. */
 	if (w->left)
 		keys->comm = MPI_COMM_NULL;
 	while (w) {
