@@ -95,7 +95,7 @@ for job in "1 --kv-store local" "3 $sync"; do
 	export MU_SPOIL_FILE=P-0001.h5
 	goes_back ${job%% *} $run ${job#* } --save-async 0
 	unset MU_SPOIL_FILE
-	expect_count 1 'left out, for it is damaged: P-0001.h5'
+	expect_count 1 'left out: P-0001.h5: damaged'
 	expect_count 1 'Resumed from "P-0000-0000\d+\.h5"'
 done
 rm -f P-*

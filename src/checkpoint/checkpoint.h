@@ -44,6 +44,7 @@ struct checkpoint_rollback {
 	bool skips;         /* the next run begins at epoch and step; else where the file is */
 	size_t epoch, step; /* where the last run ended */
 	char path[CHECKPOINT_PATH]; /* the newest file, saved or resumed from; "": none */
+	char before[CHECKPOINT_PATH]; /* the one before it, in this job; it may be gone */
 	char from[CHECKPOINT_PATH]; /* where the last run began */
 	int in_a_row;               /* times without skips from this file */
 };

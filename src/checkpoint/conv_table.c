@@ -39,7 +39,8 @@ static enum mu_status find_saved(const struct conf *v, const struct checkpoint_r
 	else if (strcmp(v->resume, "auto") != 0)
 		snprintf(path, CHECKPOINT_PATH, "%s", v->resume);
 	if (*path) {
-		read_table(path, text);
+		if (!read_table(path, text) && back->times > 0)
+			read_table(back->before, text);
 		goto out;
 	}
 	if (!v->model_prefix)

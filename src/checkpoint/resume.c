@@ -96,9 +96,8 @@ out:
 	return st;
 }
 
-/* The newest file that is complete, with a line for each damaged one. except: not this one, which
- * is damaged; NULL: any. */
-static enum mu_status try_all(const struct search *s, const char *except)
+/* --resume auto: the newest file that is complete, with a line for each damaged one. */
+static enum mu_status try_all(const struct search *s)
 {
 	enum mu_status st = MU_OK;
 	const char *prefix = s->e->conf->model_prefix;
@@ -108,8 +107,6 @@ static enum mu_status try_all(const struct search *s, const char *except)
 	MU_TRY(mu_checkpoint_files_find(prefix, &files));
 	mu_checkpoint_files_warn(&files);
 	for (size_t i = 0; i < files.n; i++) {
-		if (except && strcmp(files.of[i].path, except) == 0)
-			continue;
 		st = try_file(s, files.of[i].path, &foreign);
 		if (st == MU_OK || foreign)
 			goto out;
@@ -118,8 +115,9 @@ static enum mu_status try_all(const struct search *s, const char *except)
 		st = MU_OK;
 	}
 	*s->found = (struct checkpoint_resume){.path = ""};
-	mu_log_info("%s: there is no checkpoint %s-*.h5 to resume from: training begins anew",
-		    except ? s->back->option : "--resume auto", prefix);
+	mu_log_info("--resume auto: there is no checkpoint %s-*.h5 to resume from: training begins "
+		    "anew",
+		    prefix);
 out:
 	mu_checkpoint_files_release(&files);
 	return st;
@@ -172,11 +170,10 @@ static enum mu_status go_back(const struct search *s)
 	bool foreign;
 
 	st = try_file(s, back->path, &foreign);
-	if (st != MU_OK && !foreign && !back->skips) {
-		mu_log_warn("left out, for it is damaged: %s", mu_trace_message());
+	if (st != MU_OK && !foreign && !back->skips && *back->before) {
+		mu_log_warn("left out: %s", mu_trace_message());
 		mu_trace_clear();
-		st = try_all(s, back->path);
-		goto out;
+		st = try_file(s, back->before, &foreign);
 	}
 	MU_TRY(st);
 	place_parameters(s);
@@ -211,7 +208,7 @@ static enum mu_status choose(struct search *s)
 		MU_TRY(try_file(s, path, &foreign));
 		place_parameters(s);
 	} else if (v->resume_from == CONF_RESUME_AUTO) {
-		MU_TRY(try_all(s, NULL));
+		MU_TRY(try_all(s));
 	} else if (v->resume_from != CONF_RESUME_NONE) {
 		MU_TRY(try_file(s, v->resume, &foreign));
 	}

@@ -407,10 +407,9 @@ static void end_file(struct checkpoint_run_file *f, enum mu_status st, const cha
 
 void mu_checkpoint_run_file_back(struct checkpoint_run_file *f, const char *cause)
 {
-	if (!f->options)
-		return;
 	f->ended = time(NULL);
-	try_file(f, "error", cause);
+	if (f->options)
+		try_file(f, "error", cause);
 	mu_free(f->memory);
 	f->memory = NULL;
 }

@@ -6,6 +6,7 @@
 #include "saver.h"
 
 #include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "snapshot.h"
@@ -267,6 +268,8 @@ static enum mu_status end_commit(struct checkpoint_saver *s)
 	/* The plain log names an epoch's file in its line. */
 	mu_log_in(s->inside ? MU_LOG_ANY : MU_LOG_MXNET, MU_LOG_INFO, "Saved checkpoint to \"%s\"",
 		  s->file.path);
+	if (strcmp(s->back->path, s->file.path) != 0)
+		strcpy(s->back->before, s->back->path);
 	snprintf(s->back->path, sizeof s->back->path, "%s", s->file.path);
 	mu_log_detail("checkpoint: %.3f MB; training waited %.3f s, complete after %.3f s",
 		      (double)s->file.n_bytes * 1e-6, s->waited, mu_now() - s->started);
