@@ -271,6 +271,22 @@ run_limited 60 1 $lstm --gpus 0,1 --model-parallel 2 --kv-store nccl
 [ $status = 2 ] || fail "exit status $status, not 2, of --kv-store nccl with --model-parallel"
 expect_count 1 'error: --kv-store nccl keeps gradients .*--model-parallel'
 
+if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	part "a loss of values: the losses of a CPU, where the GPU has the store, too"
+	$CC -O2 -std=c11 -shared -fPIC -I"$SRCDIR/include" "$SRCDIR/jobs/examples/regression.c" -o regression.so ||
+		fail "no regression.so"
+	values="--network ./regression.so --benchmark 1 --num-batches 6 --num-epochs 2 --batch-size 12 --lr 0.01
+		--log-prefix none --log-time 0"
+	train 1 $values --devices cpu
+	grep -E '^Epoch.*(mse|mae)=' "$log" >cpu.losses
+	for store in local device; do
+		train 1 $values --gpus 0 --kv-store $store
+		grep -E '^Epoch.*(mse|mae)=' "$log" | paste -d = cpu.losses - | awk -F = '
+			{ d = $2 - $4; bad += $1 != $3 || !(d < 1e-3 && d > -1e-3); n++ }
+			END { exit bad || n < 2 }' || fail "$store: $(grep -E '^Epoch.*mse=' "$log" | tr '\n' ' ')"
+	done
+fi
+
 part "the trainer: what two CPUs learn"
 net="--network mlp --benchmark 1 --num-batches 8 --num-epochs 2 --wd 0.001 --lr 0.05 --optimizer adam"
 net="$net --log-prefix none --log-time 0"

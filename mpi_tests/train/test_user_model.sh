@@ -252,6 +252,11 @@ model long.so "$settings" -DNAME='"long"' -DSHAPE=1,28,28 -DBODY= -DROW='.offset
 refused 2 'long.so: its setting width needs a help text, a type, and a place within settings_nbytes \(8\)' long.so
 model taken.so "${settings/\"width\"/\"lr\"}" -DNAME='"taken"' -DSHAPE=1,28,28 -DBODY= -DROW='.help = ""'
 refused 2 'network taken: its setting lr has the name of an option of the trainer' taken.so
+for name in momentum nodes format; do
+	model taken.so "${settings/\"width\"/\"$name\"}" -DNAME='"taken"' -DSHAPE=1,28,28 -DBODY= -DROW='.help = ""'
+	refused 2 "network taken: its setting $name has the name of an option of the trainer, of another" taken.so
+done
+refused 2 'network mynets: unknown' mynets --load wide-0001.h5 --evaluate
 model named.so "${settings/\"width\"/\"My width\"}" -DNAME='"named"' -DSHAPE=1,28,28 -DBODY= -DROW='.help = ""'
 refused 2 'named.so: "My width" is no name of a setting' named.so
 

@@ -213,7 +213,8 @@ static bool is_default(const struct mu_option *option, const char *text)
 {
 	const char *initial = option->initial ? option->initial : "none";
 
-	return !*text || strcmp(text, "none") == 0 || strcmp(text, initial) == 0 ||
+	return !*text || (!option->whole && strcmp(text, "none") == 0) ||
+	       strcmp(text, initial) == 0 ||
 	       (strcmp(option->name, "rgb-mean") == 0 && strcmp(text, TRAIN_RGB_MEAN) == 0) ||
 	       (strcmp(option->name, "rgb-std") == 0 && strcmp(text, TRAIN_RGB_STD) == 0);
 }

@@ -64,12 +64,30 @@ static void add(struct joined *t, const struct mu_option *row, size_t offset)
 	option->advanced = option->whole = true;
 }
 
+/* Is it one of these words, which blanks or bars part? */
+static bool lists(const char *words, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (const char *p = words; p && *p; p += strcspn(p, " |"), p += strspn(p, " |"))
+		if (strcspn(p, " |") == n && strncmp(p, name, n) == 0)
+			return true;
+	return false;
+}
+
+/* Attributes of checkpoints that are no options. */
+static const char reserved[] =
+	"best checksum class-names computed-by data data-contents data-files data-validation epoch "
+	"format input network-code network-file nodes optimizer-settings placement plateau "
+	"position servers step structure tokenizer version vocabulary vocabulary-words workers "
+	"augmentation";
+
 static bool has(const struct joined *t, const char *name)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (strcmp(t->of[i].name, name) == 0)
+		if (strcmp(t->of[i].name, name) == 0 || lists(t->of[i].aliases, name))
 			return true;
-	return false;
+	return lists(reserved, name);
 }
 
 static enum mu_status add_network(struct joined *t, const struct mu_network *network)
@@ -82,7 +100,8 @@ static enum mu_status add_network(struct joined *t, const struct mu_network *net
 		if (has(t, row->name))
 			MU_FAIL(MU_ERR_FORMAT,
 				"network %s: its setting %s has the name of an option of the "
-				"trainer, or of another setting: rename it",
+				"trainer, of another setting or of what checkpoints hold: rename "
+				"it",
 				network->name, row->name);
 		add(t, row, offsetof(struct conf, owner.values) + row->offset);
 	}

@@ -167,8 +167,13 @@ static enum mu_status new_net(const struct mu_engine *e, struct mu_net **net,
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_net_new_from(net, e->network, config));
-	if (e->conf->facts.of_text)
-		mu_net_ignore_label(*net, 0);
+	if (!e->conf->facts.of_text)
+		goto out;
+	if (!mu_net_loss(*net)->of_classes)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s: its loss is %s; a text needs one of classes, such as softmax",
+			e->network->name, mu_net_loss(*net)->help);
+	mu_net_ignore_label(*net, 0);
 out:
 	return st;
 }

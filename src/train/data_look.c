@@ -80,6 +80,8 @@ static enum mu_status choose_shape(const struct conf *v, const struct mu_records
 	char why[128], text[MU_SAMPLE_TEXT];
 
 	MU_TRY(mu_network_find(&network, v->network));
+	if (network->shape.ndims != 4)
+		goto out;
 	MU_TRY(find_sizes(r, n, v->images.exif_orientation != 0, &sizes));
 	usual = mu_sample_picture(&network->shape);
 	shape = (struct mu_shape)MU_SAMPLE(usual.c, sizes.h, sizes.w);

@@ -79,7 +79,8 @@ static void set_loss(struct mu_op *op)
 void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op)
 {
 	(void)device;
-	set_loss(mu_cuda_view(op));
+	if (op->kind == MU_OP_SOFTMAX) /* forward of other losses waits for the GPU */
+		set_loss(mu_cuda_view(op));
 }
 
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)

@@ -124,7 +124,7 @@ static const struct mu_loss huber_loss = {
 static const struct mu_loss logistic_loss = {
 	.name = "bce",
 	.help = "binary cross-entropy of each output",
-	.output = MU_OUTPUT_PROBABILITIES,
+	.output = MU_OUTPUT_VALUES,
 	.mean = MU_MEAN_OF_TARGETS,
 	.reads_output = true,
 	.sums = {"loss", "correct"},
@@ -145,7 +145,7 @@ static size_t which(const void *attr)
 const struct mu_layer_kind mu_layer_element_loss = {
 	.op = MU_OP_ELEMENT_LOSS,
 	.attr_nbytes = sizeof(struct mu_element_loss),
-	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE,
+	.traits = MU_LAYER_INPUT_UNUSED, /* not stepwise: a mean over all elements of a sample */
 	.shape = shape,
 	.losses = losses,
 	.which_loss = which,
