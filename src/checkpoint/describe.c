@@ -254,7 +254,7 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 
 	switch (which) {
 	case CHECKPOINT_NUM_CLASSES: return !reads || !text;
-	case CHECKPOINT_IMAGE_SHAPE: return !reads || images;
+	case CHECKPOINT_IMAGE_SHAPE: return images || (!reads && !v->data_dir);
 	case CHECKPOINT_RGB_MEAN:
 	case CHECKPOINT_RGB_STD:
 	case CHECKPOINT_RESIZE:
