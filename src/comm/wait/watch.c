@@ -147,6 +147,8 @@ out:
 	return st;
 }
 
+static struct mu_watch *let_go;
+
 void mu_watch_close(struct mu_members *m)
 {
 	if (!m->watch)
@@ -154,6 +156,10 @@ void mu_watch_close(struct mu_members *m)
 	mu_alarm_forget(m->watch);
 	m->watch->members = NULL;
 	m->watch->mine = NULL;
+	if (m->dropped) { /* its communicators stay, and name it */
+		m->watch->let_go = let_go;
+		let_go = m->watch;
+	}
 	drop(m->watch);
 	m->watch = NULL;
 }

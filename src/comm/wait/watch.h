@@ -24,6 +24,7 @@ struct mu_watch {
 	enum mu_alive *states;
 	double probed;                      /* time of the last look for an alarm */
 	struct mu_group groups[MU_GROUP_N + 1];
+	struct mu_watch *let_go;            /* the one of members that were dropped before */
 };
 
 /* MU_ERR_PEER if another rank has raised the alarm. watch: NULL is allowed. */
