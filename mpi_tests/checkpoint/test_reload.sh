@@ -22,6 +22,13 @@ reload="--on-error reload --save-every 2steps"
 # spoilt RANK EPOCH FIRST LAST loss|gradient|once
 spoilt() { MU_SPOIL="$*"; }
 
+# undisturbed RANKS OPTION...: the models A of a run without an error
+undisturbed() {
+	MU_SPOIL=
+	rm -f A-* P-*
+	train "$@" --model-prefix A
+}
+
 # goes_back RANKS OPTION...: once, to a checkpoint; the models of both epochs are the undisturbed run's
 goes_back() {
 	train "$@" $reload --model-prefix P --overwrite 1
@@ -39,9 +46,7 @@ jobs=("1 --kv-store local" "3 $sync")
 	"2 --kv-store dist_sharded --shard-gradients 1")
 for job in "${jobs[@]}"; do
 	part "${job#* }, ${job%% *} ranks"
-	MU_SPOIL=
-	rm -f A-* P-*
-	train ${job%% *} $run ${job#* } --model-prefix A
+	undisturbed ${job%% *} $run ${job#* }
 	spoilt 0 1 1 1 once
 	goes_back ${job%% *} $run ${job#* }
 	expect_count 1 'Resumed from "P-000(1|0-0+[246])\.h5"'
@@ -73,9 +78,7 @@ fi
 
 part "a signal with the error: no file has the step that lacks a part"
 for job in "3 $sync" "2 --kv-store dist_sharded"; do
-	MU_SPOIL=
-	rm -f A-* P-*
-	train ${job%% *} $run ${job#* } --model-prefix A
+	undisturbed ${job%% *} $run ${job#* }
 	spoilt 0 1 2 2 signal
 	run_limited 60 ${job%% *} $run ${job#* } $reload --save-every 1steps --model-prefix P
 	[ $status = 85 ] || fail "exit status $status"
@@ -88,9 +91,7 @@ done
 
 part "the newest checkpoint is damaged, or gone"
 for job in "1 --kv-store local" "3 $sync"; do
-	MU_SPOIL=
-	rm -f A-* P-*
-	train ${job%% *} $run ${job#* } --model-prefix A
+	undisturbed ${job%% *} $run ${job#* }
 	spoilt 0 1 0 0 once
 	export MU_SPOIL_FILE=P-0001.h5
 	goes_back ${job%% *} $run ${job#* } --save-async 0

@@ -20,12 +20,17 @@ static int shape(struct net_draft *d)
 
 /* ---- sums and metrics ---- */
 
+static void add_losses(struct mu_metrics *m, const struct mu_batch *b)
+{
+	for (size_t s = 0; s < b->count; s++)
+		m->sums[LOSS] += b->predictions[s].loss;
+}
+
 static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
 {
 	const struct mu_batch *b = r->batch;
 
-	for (size_t s = 0; s < b->count; s++)
-		m->sums[LOSS] += b->predictions[s].loss;
+	add_losses(m, b);
 	for (size_t i = 0; i < b->count * r->targets; i++) {
 		const double d = fabs((double)r->output[i] - (double)b->labels[i]);
 
@@ -39,8 +44,7 @@ static void measure_shares(struct mu_metrics *m, const struct mu_loss_results *r
 {
 	const struct mu_batch *b = r->batch;
 
-	for (size_t s = 0; s < b->count; s++)
-		m->sums[LOSS] += b->predictions[s].loss;
+	add_losses(m, b);
 	for (size_t i = 0; i < b->count * r->targets; i++)
 		m->sums[CORRECT] += (r->output[i] >= 0.5f) == (b->labels[i] >= 0.5f);
 }
