@@ -263,6 +263,8 @@ enum mu_status mu_options_set(struct mu_options *o, const char *name, const char
 bool mu_options_is_option(const char *word);
 bool mu_options_takes(const struct mu_options *o, const char *word, const char *next);
 bool mu_options_given(const struct mu_options *o, const char *name);
+/* Is `name` one of the names "a|b"? NULL has none. */
+bool mu_option_names(const char *names, const char *name);
 /* "--save-steps 500 is now --save-every 500steps", if option i of the table is an old name and was
  * given; false: there is nothing to note. */
 bool mu_options_note(const struct mu_options *o, size_t i, char *text, size_t nbytes);

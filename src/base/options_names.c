@@ -124,6 +124,11 @@ static bool has(const char *names, const char *typed, bool whole)
 	return false;
 }
 
+bool mu_option_names(const char *names, const char *name)
+{
+	return has(names, name, true);
+}
+
 /* What may stand for an option, in the order in which it is looked for. */
 enum kind { NAME, ALIAS, NAME_BEGIN, OLD_NAME_BEGIN, ALIAS_BEGIN, KINDS };
 

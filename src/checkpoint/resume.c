@@ -306,7 +306,7 @@ enum mu_status mu_checkpoint_resume_find(const struct mu_engine *e, size_t examp
 {
 	enum mu_status st = MU_OK;
 	const struct mu_members *m = e->members;
-	const bool chooses = m->role == MU_ROLE_WORKER && m->index == 0;
+	const bool chooses = mu_members_lead(m);
 	struct search s = {.e = e, .back = back, .examples = examples};
 
 	MU_TRY(MU_ALLOC(*resume, 1, "position of a resumed run"));

@@ -336,8 +336,7 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 				  const struct checkpoint_resume *resumed,
 				  const struct mu_options *options)
 {
-	if (!e->conf->model_prefix || e->conf->evaluate || e->members->role != MU_ROLE_WORKER ||
-	    e->members->index != 0)
+	if (!e->conf->model_prefix || e->conf->evaluate || !mu_members_lead(e->members))
 		return;
 	if (resumed->at.epoch >= (size_t)e->conf->num_epochs && has_finished(e->conf))
 		return; /* nothing is left to train: the file of the run that trained stays */
@@ -382,7 +381,7 @@ enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
 	if (!f->memory)
 		MU_TRY(mu_agree(MU_ALLOC(f->memory, (size_t)m->size, "memory of ranks"), m->comm));
 	MU_TRY(mu_allgather(&mine, f->memory, sizeof mine, m->comm));
-	if (m->role == MU_ROLE_WORKER && m->index == 0)
+	if (mu_members_lead(m))
 		log_memory(m, f->memory);
 out:
 	return st;

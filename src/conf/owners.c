@@ -15,7 +15,6 @@ enum { SLOT = 16, LIST_BYTES = 256 };
 
 _Static_assert(sizeof(double) <= SLOT && sizeof(char *) <= SLOT, "values of all types fit");
 
-
 /* ---- messages ---- */
 
 /* Is it the first network of the table with these rows? gpt2 comes in several sizes. */
@@ -64,30 +63,20 @@ static void add(struct joined *t, const struct mu_option *row, size_t offset)
 	option->advanced = option->whole = true;
 }
 
-/* Is it one of these words, which blanks or bars part? */
-static bool lists(const char *words, const char *name)
-{
-	const size_t n = strlen(name);
-
-	for (const char *p = words; p && *p; p += strcspn(p, " |"), p += strspn(p, " |"))
-		if (strcspn(p, " |") == n && strncmp(p, name, n) == 0)
-			return true;
-	return false;
-}
-
 /* Attributes of checkpoints that are no options. */
 static const char reserved[] =
-	"best checksum class-names computed-by data data-contents data-files data-validation epoch "
-	"format input network-code network-file nodes optimizer-settings placement plateau "
-	"position servers step structure tokenizer version vocabulary vocabulary-words workers "
-	"augmentation";
+	"augmentation|best|checksum|class-names|computed-by|data|data-contents|data-files|"
+	"data-validation|epoch|format|input|network-code|network-file|nodes|optimizer-settings|"
+	"placement|plateau|position|servers|step|structure|tokenizer|version|vocabulary|"
+	"vocabulary-words|workers";
 
 static bool has(const struct joined *t, const char *name)
 {
 	for (size_t i = 0; i < t->n; i++)
-		if (strcmp(t->of[i].name, name) == 0 || lists(t->of[i].aliases, name))
+		if (strcmp(t->of[i].name, name) == 0 ||
+		    mu_option_names(t->of[i].aliases, name))
 			return true;
-	return lists(reserved, name);
+	return mu_option_names(reserved, name);
 }
 
 static enum mu_status add_network(struct joined *t, const struct mu_network *network)

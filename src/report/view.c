@@ -8,7 +8,7 @@ bool mu_report_is_worker_0(const struct report_observer *o)
 {
 	const struct mu_members *m = o->view->engine->members;
 
-	return m->role == MU_ROLE_WORKER && m->index == 0;
+	return mu_members_lead(m);
 }
 
 bool mu_report_is_plain(const struct conf *v)

@@ -9,7 +9,7 @@
 void mu_train_best_open(struct train_best *b, const struct mu_engine *e,
 			const struct engine_metrics *metrics, const struct checkpoint_best *from)
 {
-	const bool tells = e->members->role == MU_ROLE_WORKER && e->members->index == 0;
+	const bool tells = mu_members_lead(e->members);
 
 	*b = (struct train_best){.conf = e->conf, .metric = metrics->best, .worker_0 = tells};
 	b->state.pending = from->pending;
