@@ -70,7 +70,7 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	if (!v->network)
 		MU_FAIL(MU_ERR_USAGE,
 			"--network NAME is missing (--help lists the options)");
-	MU_TRY(mu_conf_network(v->network, &network));
+	MU_TRY(mu_conf_network(&network, v->network));
 	if (v->owner.network != network)
 		MU_FAIL(MU_ERR_ARGUMENT, "the options are those of another network than %s",
 			network->name);

@@ -259,7 +259,7 @@ enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int ar
 enum mu_status mu_conf_options_parse(struct mu_options *o, struct conf *v, int argc,
 				     char *const argv[]);
 /* mu_network_find for the value of --network. */
-enum mu_status mu_conf_network(const char *name, const struct mu_network **network);
+enum mu_status mu_conf_network(const struct mu_network **network, const char *name);
 /* The network's rules about its settings. */
 enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf *v);
 /* The row of an option, fixed or of this run's network; NULL: there is none. */

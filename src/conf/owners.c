@@ -148,7 +148,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_conf_network(const char *name, const struct mu_network **network)
+enum mu_status mu_conf_network(const struct mu_network **network, const char *name)
 {
 	enum mu_status st = mu_network_find(network, name);
 
@@ -177,7 +177,7 @@ enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int ar
 	mu_options_scan(o, argc, argv);
 	/* An error of a network's own file comes before those of its options. */
 	if (v->network && is_file(v->network) && !mu_conf_asks(v))
-		MU_TRY(mu_conf_network(v->network, &network));
+		MU_TRY(mu_conf_network(&network, v->network));
 	else if (v->network && mu_network_find(&network, v->network) != MU_OK)
 		mu_trace_clear();
 	MU_TRY(mu_conf_options_open(o, v, network));

@@ -112,7 +112,7 @@ static enum mu_status read_files(struct mu_options *o, struct conf *v, struct tr
 	const struct mu_network *network;
 
 	if (v->network && !v->owner.network) /* it is not known: this says so */
-		MU_TRY(mu_agree(mu_network_find(&network, v->network), comm));
+		MU_TRY(mu_agree(mu_conf_network(&network, v->network), comm));
 	MU_TRY(mu_checkpoint_description_read(&run->description, o, v, comm));
 	MU_TRY(mu_agree(find_owner(o, v, &run->description, a), comm));
 	MU_TRY(mu_agree(mu_checkpoint_description_apply(&run->description, o, v), comm));
