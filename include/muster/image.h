@@ -33,6 +33,8 @@ MU_BEGIN_C
  */
 struct mu_image {
 	uint32_t *pixels; /* (h, w); owned */
+	uint32_t *low;    /* NULL: 8 bits; else the lower 8 of 16 bits, in the same form: a value,
+			     0 to 255 again, is (256 pixel + low) / 257; owned */
 	size_t h, w;
 	size_t top, left, shrink;
 	size_t capacity; /* allocated pixels */
@@ -43,8 +45,10 @@ struct mu_image {
 #define MU_IMAGE_MAX_PIXELS ((size_t)1 << 26)
 #define MU_IMAGE_MAX_STORED ((size_t)1 << 28)
 
-/* Set the size to (h, w), a whole picture; the pixels are undefined. */
+/* Set the size to (h, w), a whole picture of 8 bits; the pixels are undefined. */
 enum mu_status mu_image_resize(struct mu_image *image, size_t h, size_t w);
+/* Make it one of 16 bits, if it is none; the lower ones are 0. */
+enum mu_status mu_image_deepen(struct mu_image *image);
 void mu_image_release(struct mu_image *image);
 /* From raw bytes: planes (c, h, w) or, if interleaved, (h, w, c). c is 1 (grey) or 3. */
 enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
@@ -55,7 +59,7 @@ enum mu_status mu_image_from_bytes(struct mu_image *image, const uint8_t *bytes,
 /*
  * Decoder of one thread, reused for every picture. Reads JPEG (8 bits; grey is converted to colour,
  * CMYK as if printed on white, its inks inverted as Adobe stores them, with or without Adobe's
- * marker) and PNG (all kinds; of 16 bits the lower 8 are dropped, transparency is dropped): see
+ * marker) and PNG (all kinds; transparency is dropped): see
  * mu_image_traits. JPEG is turned upright according to mu_image_orientation, as by MXNet 1.9's
  * packages, which decode by OpenCV. Errors: MU_ERR_FORMAT: neither JPEG nor PNG, no pixels, more
  * than MU_IMAGE_MAX_PIXELS, or in a JPEG file MU_IMAGE_MAX_STORED, damaged or
@@ -263,7 +267,7 @@ struct mu_image_worker {
 	struct mu_image image;
 	size_t h, w; /* of the last picture, all of it */
 	struct mu_image_scratch scratch;
-	float *planes; /* for one channel: the three planes before conversion */
+	float *planes; /* the three planes of one channel before conversion; of the lower bits */
 	size_t planes_capacity;
 };
 

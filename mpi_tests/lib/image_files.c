@@ -99,9 +99,11 @@ static void put_pixels(const struct image_file *f, size_t y, int bits, bool alph
 
 	for (size_t x = 0; x < f->w; x++) {
 		for (int c = 0; c < channels + alpha; c++) {
-			*row++ = c < channels ? image_file_value(f, y, x, c) : 128;
+			const uint8_t upper = c < channels ? image_file_value(f, y, x, c) : 128;
+
+			*row++ = upper;
 			if (bits == 16)
-				*row++ = 0x5a;
+				*row++ = image_file_low(upper);
 		}
 	}
 }

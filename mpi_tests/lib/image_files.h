@@ -24,6 +24,12 @@ struct image_file {
 
 /* Bytes of the file; freed with free. NULL: no memory. */
 uint8_t *image_file_jpeg(const struct image_file *f, size_t *n);
+/* The lower 8 of 16 bits. */
+static inline uint8_t image_file_low(uint8_t upper)
+{
+	return (uint8_t)(7 * upper + 90);
+}
+
 /* bits 8 or 16; alpha: half transparent. */
 uint8_t *image_file_png(const struct image_file *f, int bits, bool alpha, size_t *n);
 /* Value of channel c of a pixel before it is encoded. */

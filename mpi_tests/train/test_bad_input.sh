@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # @timeout 400
-# What a user can do wrong: the trainer ends with an exit status that is not 0, and
-# tells once, whatever the number of ranks, what is wrong.
+# What a user can do wrong: the trainer's exit status is not 0, and it tells once, on any number of ranks, what is so.
 # shellcheck disable=SC2086 # lists of options are words
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
@@ -305,6 +304,7 @@ folder="--network lenet --data-train set --image-shape 3,28,28 --num-classes 10 
 misused 1 'min-random-area: it needs --random-resized-crop 1' $folder --min-random-area 0.5
 misused 1 'max-random-area: it needs --random-resized-crop 1' $folder --max-random-area 0.9 \
 	--random-resized-crop 0 --use-imagenet-data-augmentation 1
+misused 1 'dump-batch x.jpg: .* a PNG: name it FILE.png' $mlp --dump-batch x.jpg
 for action in "test-io 1" "dump-batch x.png"; do
 	train 1 $mlp --check --$action
 	expect '^check: options, data and layout are good$'

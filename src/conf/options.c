@@ -19,10 +19,13 @@ static enum mu_status parse_rgb(const char *option, const char *text, float *out
 	char rest;
 	float v[3];
 
-	if (sscanf(text, "%f,%f,%f%c", &v[0], &v[1], &v[2], &rest) != 3 || !isfinite(v[0]) ||
-	    !isfinite(v[1]) || !isfinite(v[2]))
-		MU_FAIL(MU_ERR_USAGE, "--%s %s: three numbers are needed, such as %s", option, text,
-			TRAIN_RGB_MEAN);
+	if (sscanf(text, "%f%c", &v[0], &rest) == 1)
+		v[1] = v[2] = v[0];
+	else if (sscanf(text, "%f,%f,%f%c", &v[0], &v[1], &v[2], &rest) != 3)
+		v[0] = NAN;
+	if (!isfinite(v[0]) || !isfinite(v[1]) || !isfinite(v[2]))
+		MU_FAIL(MU_ERR_USAGE, "--%s %s: three numbers are needed, such as %s, or one for "
+				      "all channels", option, text, TRAIN_RGB_MEAN);
 	memcpy(out, v, sizeof v);
 out:
 	return st;
@@ -38,7 +41,9 @@ enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3])
 		if (std[i] <= 0)
 			MU_FAIL(MU_ERR_USAGE, "--rgb-std %s: the numbers must be above 0",
 				v->rgb_std);
-	if (std[0] < 1 && std[1] < 1 && std[2] < 1)
+	/* Small ones beside a mean of pixels are right: dark images of 16 bits. */
+	if (std[0] < 1 && std[1] < 1 && std[2] < 1 &&
+	    (!v->rgb_mean || (mean[0] <= 1 && mean[1] <= 1 && mean[2] <= 1)))
 		MU_FAIL(MU_ERR_USAGE,
 			"--rgb-std %s: pixels are from 0 to 255; %g of values from 0 to 1 is %g "
 			"here, as for --rgb-mean",

@@ -300,6 +300,36 @@ void mu_image_worker_release(struct mu_image_worker *worker)
 	*worker = (struct mu_image_worker){0};
 }
 
+static enum mu_status grow_planes(struct mu_image_worker *worker, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	if (worker->planes_capacity >= n)
+		goto out;
+	mu_free(worker->planes);
+	worker->planes_capacity = 0;
+	MU_TRY(MU_ALLOC(worker->planes, n, "planes of a picture"));
+	worker->planes_capacity = n;
+out:
+	return st;
+}
+
+/* Sampling is linear: the lower bits are sampled as a picture of their own. low: space for it. */
+static enum mu_status sample_deep(struct mu_image_worker *worker, const struct mu_geometry *g,
+				  const struct mu_image_values *values, float *low, float *rgb)
+{
+	enum mu_status st = MU_OK;
+	struct mu_image lower = worker->image;
+
+	MU_TRY(mu_image_sample(&worker->image, g, values, &worker->scratch, rgb));
+	lower.pixels = worker->image.low;
+	MU_TRY(mu_image_sample(&lower, g, values, &worker->scratch, low));
+	for (size_t i = 0; i < 3 * g->h * g->w; i++)
+		rgb[i] = (256 * rgb[i] + low[i]) / 257;
+out:
+	return st;
+}
+
 /* Sample directly into out if there is no step in between, else sample plain values first. */
 static enum mu_status finish(const struct mu_augment_task *task, const struct mu_geometry *g,
 			     struct mu_image_worker *worker, float *out)
@@ -307,28 +337,27 @@ static enum mu_status finish(const struct mu_augment_task *task, const struct mu
 	enum mu_status st = MU_OK;
 	size_t n = g->h * g->w;
 	const size_t channels = mu_shape_channels(task->shape);
-	bool grey = channels == 1, direct = !grey && !has_colour(task->augment);
+	const bool deep = worker->image.low, grey = channels == 1;
+	const bool direct = !grey && !deep && !has_colour(task->augment);
 	struct mu_image_values values = {.fill = task->augment->fill, .std = {1, 1, 1}};
 	float *rgb = out;
 
-	if (task->bytes)
+	if (task->bytes && !deep)
 		MU_TRY(mu_image_move(&worker->image, g, (uint8_t)task->augment->fill,
 				     &worker->scratch, task->bytes, task->are_bytes));
 	if (task->bytes && *task->are_bytes)
 		goto out;
-	if (grey && worker->planes_capacity < 3 * n) {
-		mu_free(worker->planes);
-		worker->planes_capacity = 0;
-		MU_TRY(MU_ALLOC(worker->planes, 3 * n, "planes of a picture"));
-		worker->planes_capacity = 3 * n;
-	}
+	MU_TRY(grow_planes(worker, 3 * n * (size_t)(grey + deep)));
 	if (grey)
 		rgb = worker->planes;
 	for (int c = 0; direct && c < 3; c++) {
 		values.mean[c] = task->mean[c];
 		values.std[c] = task->std[c];
 	}
-	MU_TRY(mu_image_sample(&worker->image, g, &values, &worker->scratch, rgb));
+	if (deep)
+		MU_TRY(sample_deep(worker, g, &values, worker->planes + (grey ? 3 * n : 0), rgb));
+	else
+		MU_TRY(mu_image_sample(&worker->image, g, &values, &worker->scratch, rgb));
 	if (direct)
 		goto out;
 	mu_augment_colour(task->augment, &task->key, rgb, n);

@@ -128,28 +128,42 @@ static size_t shrunk(size_t n, size_t shrink)
 	return (n + shrink - 1) / shrink;
 }
 
+/* Set pixel `to` to the mean of four. */
+static void set_mean(struct mu_image *image, size_t to, const size_t at[4])
+{
+	const bool deep = image->low;
+	uint32_t pixel = 0, low = 0;
+
+	for (int c = 0; c < 24; c += 8) {
+		uint32_t sum = 2;
+
+		for (int i = 0; i < 4; i++)
+			sum += deep ? (image->pixels[at[i]] >> c & 255) << 8 |
+					      (image->low[at[i]] >> c & 255)
+				    : image->pixels[at[i]] >> c & 255;
+		pixel |= (deep ? sum / 4 >> 8 : sum / 4) << c;
+		low |= (sum / 4 & 255) << c;
+	}
+	image->pixels[to] = pixel;
+	if (deep)
+		image->low[to] = low;
+}
+
 /* Halve the size: the mean of two by two pixels; of those that exist at the end of odd sizes. */
 static void halve(struct mu_image *image)
 {
 	size_t h = shrunk(image->h, 2), w = shrunk(image->w, 2);
 
 	for (size_t y = 0; y < h; y++) {
-		const uint32_t *above = image->pixels + 2 * y * image->w;
-		const uint32_t *below = 2 * y + 1 < image->h ? above + image->w : above;
+		const size_t above = 2 * y * image->w;
+		const size_t below = 2 * y + 1 < image->h ? above + image->w : above;
 
 		for (size_t x = 0; x < w; x++) {
-			size_t right = 2 * x + 1 < image->w ? 2 * x + 1 : 2 * x;
-			uint32_t all[4] = {above[2 * x], above[right], below[2 * x], below[right]};
-			uint32_t pixel = 0;
+			const size_t left = 2 * x, right = left + 1 < image->w ? left + 1 : left;
+			const size_t at[4] = {above + left, above + right, below + left,
+					      below + right};
 
-			for (int c = 0; c < 24; c += 8) {
-				uint32_t sum = 2;
-
-				for (int i = 0; i < 4; i++)
-					sum += all[i] >> c & 255;
-				pixel |= sum / 4 << c;
-			}
-			image->pixels[y * w + x] = pixel;
+			set_mean(image, y * w + x, at);
 		}
 	}
 	image->h = h;

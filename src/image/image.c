@@ -17,13 +17,21 @@ enum mu_status mu_image_resize(struct mu_image *image, size_t h, size_t w)
 	image->w = w;
 	image->top = image->left = 0;
 	image->shrink = 1;
+	mu_free(image->low);
+	image->low = NULL;
 out:
 	return st;
+}
+
+enum mu_status mu_image_deepen(struct mu_image *image)
+{
+	return image->low ? MU_OK : MU_ALLOC(image->low, image->h * image->w, "lower bits");
 }
 
 void mu_image_release(struct mu_image *image)
 {
 	mu_free(image->pixels);
+	mu_free(image->low);
 	*image = (struct mu_image){0};
 }
 

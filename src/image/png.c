@@ -21,6 +21,7 @@ struct png {
 	struct mu_image *image;
 	png_bytepp rows;
 	size_t rows_capacity;
+	uint64_t *deep; /* of 16 bits: pixels of four numbers; else NULL */
 	enum mu_status st; /* of errors outside libpng */
 };
 
@@ -127,22 +128,36 @@ static unsigned traits_of_png(void *state)
 	return traits;
 }
 
-/* Convert every kind to red, green, blue and one more byte, 8 bits each. */
+/* Convert every kind to red, green, blue and one more, 8 or 16 bits each. */
 static void read_picture(struct png *p)
 {
-	struct mu_image *image = p->image;
+	const struct mu_image *image = p->image;
+	const size_t each = p->deep ? sizeof *p->deep : sizeof *image->pixels;
 
 	png_set_expand(p->png);
-	png_set_strip_16(p->png);
 	png_set_gray_to_rgb(p->png);
-	png_set_add_alpha(p->png, 255, PNG_FILLER_AFTER);
+	png_set_add_alpha(p->png, p->deep ? 65535 : 255, PNG_FILLER_AFTER);
 	png_set_interlace_handling(p->png);
 	png_read_update_info(p->png, p->info);
-	if (png_get_rowbytes(p->png, p->info) != image->w * sizeof *image->pixels)
+	if (png_get_rowbytes(p->png, p->info) != image->w * each)
 		png_error(p->png, "rows of unknown size");
 	for (size_t y = 0; y < image->h; y++)
-		p->rows[y] = (png_bytep)(image->pixels + y * image->w);
+		p->rows[y] = p->deep ? (png_bytep)(p->deep + y * image->w)
+				     : (png_bytep)(image->pixels + y * image->w);
 	png_read_image(p->png, p->rows);
+}
+
+/* Numbers of 16 bits have the upper 8 first. */
+static void part(const struct png *p)
+{
+	const struct mu_image *image = p->image;
+
+	for (size_t i = 0; i < image->h * image->w; i++) {
+		const uint8_t *b = (const uint8_t *)(p->deep + i);
+
+		image->pixels[i] = b[0] | (uint32_t)b[2] << 8 | (uint32_t)b[4] << 16;
+		image->low[i] = b[1] | (uint32_t)b[3] << 8 | (uint32_t)b[5] << 16;
+	}
 }
 
 static enum mu_status decode_png(void *state, const struct mu_image_window *window,
@@ -159,10 +174,18 @@ static enum mu_status decode_png(void *state, const struct mu_image_window *wind
 	}
 	MU_TRY(mu_image_resize(image, window->h, window->w));
 	p->image = image;
+	if (png_get_bit_depth(p->png, p->info) == 16) {
+		MU_TRY(mu_image_deepen(image));
+		MU_TRY(MU_ALLOC(p->deep, window->h * window->w, "picture of 16 bits"));
+	}
 	if (!try(p, read_picture))
 		MU_FAIL(MU_ERR_FORMAT, "PNG image of %zu x %zu pixels in %zu bytes: %s", image->h,
 			image->w, p->n, p->message);
+	if (p->deep)
+		part(p);
 out:
+	mu_free(p->deep);
+	p->deep = NULL;
 	forget(p);
 	return st;
 }

@@ -39,7 +39,7 @@ static bool changes_hue(const struct mu_augment *a)
 	return (a->max_h > 0 && a->max_s == 0) || a->saturation > 0;
 }
 
-/* What becomes of images in the network's channels of 8 bits. */
+/* What becomes of images in the network's channels. */
 static const struct change {
 	unsigned traits; /* one of them, */
 	bool lacks;      /* or none of them */
@@ -53,7 +53,8 @@ static const struct change {
 	{MU_IMAGE_GREY, true, 1,
 	 "colour images become grey, 0.299 red + 0.587 green + 0.114 blue, "
 	 "as the image shape has one channel", NULL},
-	{MU_IMAGE_DEEP, false, 0, "images of 16 bits are cut to the upper 8", NULL},
+	{MU_IMAGE_DEEP, false, 0, "the values of images of 16 bits are divided by 257, to 0 to 255",
+	 NULL},
 	{MU_IMAGE_ALPHA, false, 0,
 	 "the transparency of images is dropped, and the colours below "
 	 "it are used", NULL},

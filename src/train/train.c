@@ -62,6 +62,7 @@ static enum mu_status check_values(const struct conf *v, struct engine_device_li
 	MU_TRY(mu_engine_metrics_check(v));
 	MU_TRY(mu_train_multipliers_check(v));
 	MU_TRY(mu_report_metrics_file_check(v));
+	MU_TRY(mu_train_dump_check(v));
 	MU_TRY(mu_report_events_check(v));
 	MU_TRY(mu_engine_device_list_read(list, v));
 	if (v->dtype == MU_FLOAT16 && !list->kind->memory && !v->dtype_fallback)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include <zlib.h>
 
@@ -156,6 +157,19 @@ static enum mu_status write_png(const struct sheet *sheet, const char *path)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
 out:
 	mu_free(packed);
+	return st;
+}
+
+enum mu_status mu_train_dump_check(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+	const char *path = v->dump_batch ? v->dump_batch : "", *slash = strrchr(path, '/');
+	const char *dot = strrchr(slash ? slash : path, '.');
+
+	if (dot && strcasecmp(dot, ".png") != 0)
+		MU_FAIL(MU_ERR_USAGE, "--dump-batch %s: the picture is a PNG: name it FILE.png",
+			path);
+out:
 	return st;
 }
 

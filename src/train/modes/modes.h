@@ -73,6 +73,7 @@ void mu_train_batch_free(struct mu_input_batch *batch);
 enum mu_status mu_train_test_io(const struct mu_engine *e, struct mu_input *in);
 
 /* dump.c: --dump-batch, the first batch of worker 0 as a sheet of images. */
+enum mu_status mu_train_dump_check(const struct conf *v); /* the name of the file */
 enum mu_status mu_train_dump_batch(const struct mu_engine *e, struct mu_input *in);
 
 #endif
