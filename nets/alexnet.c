@@ -52,7 +52,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = dense(net, x, "fc2");
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc3");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	return MU_OK;
 }
 
@@ -61,6 +61,7 @@ const struct mu_network mu_network_alexnet = {
 	.help = "AlexNet: five convolutions, three fully connected layers, LRN",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	/* Krizhevsky et al. 2012. */
 	.training = {.lr = 0.01, .batch = 128},
 	.initializer = "normal",

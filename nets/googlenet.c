@@ -75,7 +75,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	return MU_OK;
 }
 
@@ -84,6 +84,7 @@ const struct mu_network mu_network_googlenet = {
 	.help = "GoogLeNet: nine inception blocks",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	/* Caffe's bvlc_googlenet, quick_solver. */
 	.training = {.lr = 0.01, .batch = 32},
 	.build = build,

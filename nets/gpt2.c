@@ -68,7 +68,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_convolution(net, x, &head, "head");
 	if (own->tied)
 		mu_net_tie(net, "wte_weight");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	if (own->positions == 0 && longest > POSITIONS)
 		mu_net_report(net, "num-positions", longest);
 out:
@@ -81,6 +81,7 @@ out:
 		.help = text, \
 		.shape = MU_SAMPLE(1, POSITIONS, 1), \
 		.classes = 50257, \
+		.objective = "softmax", \
 		.training = {.lr = 0.0003, .batch = 4}, \
 		.traits = MU_NETWORK_DEPTHS | MU_NETWORK_SEQUENCES, \
 		.settings = settings, \

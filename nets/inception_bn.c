@@ -50,7 +50,7 @@ static void finish(struct mu_net *net, int x, const struct mu_net_config *config
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 }
 
 /* ---- the small one ---- */
@@ -169,6 +169,7 @@ const struct mu_network mu_network_inception_bn = {
 	.help = "Inception with batch-norm; the small one at height <= 28",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	/* MXNet 1.x, example/image-classification: 0.05 for 144 images, in proportion. */
 	.training = {.lr = 0.01, .batch = 32},
 	.build = build,
@@ -179,6 +180,7 @@ const struct mu_network mu_network_inception_bn_small = {
 	.help = "Inception with batch-norm for 28x28",
 	.shape = MU_SAMPLE(3, 28, 28),
 	.classes = 10,
+	.objective = "softmax",
 	/* MXNet 1.x, example/image-classification/train_cifar10.py. */
 	.training = {.lr = 0.05, .batch = 128, .pad = 4},
 	.build = build_small,

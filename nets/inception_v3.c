@@ -180,7 +180,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc1");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	return MU_OK;
 }
 
@@ -189,6 +189,7 @@ const struct mu_network mu_network_inception_v3 = {
 	.help = "Inception v3 for 299x299",
 	.shape = MU_SAMPLE(3, 299, 299),
 	.classes = 1000,
+	.objective = "softmax",
 	/* Goyal et al. 2017 for networks with batch-norm: 0.1 for 256 images, in proportion. */
 	.training = {.lr = 0.0125, .batch = 32},
 	.build = build,

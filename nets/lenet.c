@@ -30,7 +30,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	return MU_OK;
 }
 
@@ -39,6 +39,7 @@ const struct mu_network mu_network_lenet = {
 	.help = "LeNet: conv 20, conv 50, fc 500, tanh",
 	.shape = MU_SAMPLE(1, 28, 28),
 	.classes = 10,
+	.objective = "softmax",
 	/* MXNet 1.x, example/image-classification/train_mnist.py. */
 	.training = {.lr = 0.05, .batch = 64},
 	.build = build,

@@ -58,7 +58,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	if (dropout > 0)
 		x = mu_net_dropout(net, x, dropout, NULL);
 	x = mu_net_convolution(net, x, &decode, "decode");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	return MU_OK;
 }
 
@@ -67,6 +67,7 @@ const struct mu_network mu_network_lstm = {
 	.help = "language model: embedding 200, 8 LSTM layers of 400",
 	.shape = MU_SAMPLE(1, 32, 1),
 	.classes = 10000,
+	.objective = "softmax",
 	/* Measured on the Penn Treebank's validation text: doc/train.md. */
 	.training = {.lr = 0.03, .batch = 32},
 	.traits = MU_NETWORK_DEPTHS | MU_NETWORK_SEQUENCES,

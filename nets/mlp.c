@@ -15,7 +15,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_net_activation(net, x, MU_ACTIVATION_RELU, "relu2");
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc3");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 	return MU_OK;
 }
 
@@ -24,6 +24,7 @@ const struct mu_network mu_network_mlp = {
 	.help = "perceptron: fc 128, fc 64, relu",
 	.shape = MU_SAMPLE(1, 28, 28),
 	.classes = 10,
+	.objective = "softmax",
 	/* MXNet 1.x, example/image-classification/train_mnist.py. */
 	.training = {.lr = 0.05, .batch = 64},
 	.build = build,

@@ -54,7 +54,7 @@ static void build_wide(struct mu_net *net, const struct mu_net_config *config, i
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 }
 
 static enum mu_status build_100(struct mu_net *net, const struct mu_net_config *config)
@@ -89,6 +89,7 @@ const struct mu_network mu_network_mobilenet = {
 	.help = "MobileNet: depthwise and pointwise convolutions",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	.training = TRAINING,
 	.build = build_100,
 };
@@ -98,6 +99,7 @@ const struct mu_network mu_network_mobilenet_075 = {
 	.help = "MobileNet, three quarters of the width",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	.training = TRAINING,
 	.build = build_075,
 };
@@ -107,6 +109,7 @@ const struct mu_network mu_network_mobilenet_050 = {
 	.help = "MobileNet, half the width",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	.training = TRAINING,
 	.build = build_050,
 };
@@ -116,6 +119,7 @@ const struct mu_network mu_network_mobilenet_025 = {
 	.help = "MobileNet, a quarter of the width",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	.training = TRAINING,
 	.build = build_025,
 };

@@ -92,6 +92,7 @@ const struct mu_network mu_network_resnet = {
 	.help = "residual network, pre-activation; 20, 56, 110, ... for small images, 18 to 269",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	/* He et al. 2016: 0.1 for 256 images, in proportion (Goyal et al. 2017) to a batch that
 	 * fits in memory. Small images: MXNet 1.x, train_cifar10.py. */
 	.training = {.lr = 0.0125, .batch = 32},

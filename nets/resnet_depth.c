@@ -93,5 +93,5 @@ void mu_resnet_head(struct mu_net *net, int in, const struct mu_net_config *conf
 	x = mu_net_pooling(net, in, &pool, "pool1");
 	x = mu_net_flatten(net, x, NULL);
 	x = mu_net_fully_connected(net, x, &fc, "fc1");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 }

@@ -55,7 +55,7 @@ static enum mu_status build_with(struct mu_net *net, const struct mu_net_config 
 	x = dense(net, x, "fc7");
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, "fc8");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 out:
 	return st;
 }
@@ -75,6 +75,7 @@ const struct mu_network mu_network_vgg = {
 	.help = "VGG of 11, 13, 16 or 19 layers",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	/* Simonyan and Zisserman 2014: 0.01 for 256 images, in proportion. */
 	.training = {.lr = 0.00125, .batch = 32},
 	.initializer = "xavier",
@@ -87,6 +88,7 @@ const struct mu_network mu_network_vgg_bn = {
 	.help = "VGG with batch-norm",
 	.shape = MU_SAMPLE(3, 224, 224),
 	.classes = 1000,
+	.objective = "softmax",
 	/* As vgg, whose learning rate is lower than batch-norm needs. */
 	.training = {.lr = 0.00125, .batch = 32},
 	.initializer = "xavier",

@@ -41,7 +41,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = mu_transformer_blocks(net, x, &s);
 	x = mu_net_step(net, x, 0, "first");
 	x = mu_net_fully_connected(net, x, &head, "head");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 out:
 	return st;
 }
@@ -52,6 +52,7 @@ out:
 		.help = text, \
 		.shape = MU_SAMPLE(3, 224, 224), \
 		.classes = 1000, \
+		.objective = "softmax", \
 		.training = {.lr = 0.001, .batch = 64}, \
 		.training_small = {.lr = 0.001, .batch = 128, .pad = 4}, \
 		.traits = MU_NETWORK_DEPTHS, \

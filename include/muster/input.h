@@ -121,6 +121,7 @@ struct mu_input_config {
 	bool skip_bad_records; /* omit them from batches, and report them in the log */
 	bool unlabelled;       /* records: images without labels are no error */
 	enum mu_number number; /* synthetic: INT32: samples are integers below classes */
+	bool values;           /* synthetic: targets are numbers from 0 to 1, no classes */
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
 	const struct mu_vocabulary *vocabulary;

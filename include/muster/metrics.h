@@ -71,8 +71,15 @@ struct mu_loss_results {
 };
 
 struct mu_loss {
-	const char *name; /* "softmax" */
-	const char *help; /* "softmax cross-entropy" */
+	const char *name;    /* "softmax": of --objective, and of the layer */
+	const char *similar; /* what others call it, "ce|nll"; or NULL */
+	const char *help;    /* "softmax cross-entropy" */
+	/* Rows of options, as those of a network (muster/net.h). */
+	const struct mu_option *settings;
+	size_t settings_nbytes;
+	const struct mu_option_rule *rules;
+	/* Adds the last layer; settings: the loss's struct, NULL if it has none. */
+	void (*add)(struct mu_net *net, int in, const struct mu_loss *loss, const void *settings);
 	enum mu_loss_output output;
 	enum mu_loss_mean mean;
 	bool reads_output; /* measure does */
@@ -93,6 +100,9 @@ struct mu_loss {
 
 /* Loss i of those that there are; NULL: no such. */
 const struct mu_loss *mu_loss_at(size_t i);
+size_t mu_loss_settings(const struct mu_loss *loss); /* their number */
+/* '_' reads as '-'. MU_ERR_USAGE for an unknown name, with the nearest and the list. */
+enum mu_status mu_loss_find(const struct mu_loss **out, const char *name);
 const struct mu_loss *mu_net_loss(const struct mu_net *net);
 
 /* The first metric of this use, of this name (either of the two), NULL: none. */

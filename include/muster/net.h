@@ -12,7 +12,7 @@
  *	x = mu_net_convolution(net, x, &conv, NULL);
  *	x = mu_net_activation(net, x, MU_ACTIVATION_TANH, NULL);
  *	...
- *	mu_net_softmax(net, x, "softmax");
+ *	mu_net_objective(net, x);
  *
  * With name NULL a layer gets MXNet's automatic name, "convolution0". Parameters are <name>_weight,
  * _bias, _gamma, _beta; auxiliary values <name>_moving_mean, _moving_var. Keys number the
@@ -57,6 +57,10 @@ struct mu_net_config {
 	const void *settings;
 	size_t longest; /* steps of the longest sequence for the same parameters; 0: of shape */
 	enum mu_recompute recompute;
+	/* The loss of a network that leaves it open (mu_net_objective); NULL: its usual one. */
+	const char *objective;
+	/* Settings of that loss, as its struct; NULL: mu_net_new makes them of `options`. */
+	const void *objective_settings;
 };
 
 /* Images of at most this height are small: MNIST's and CIFAR's. */
@@ -111,6 +115,9 @@ struct mu_network {
 	struct mu_training training;       /* say where the figures come from */
 	struct mu_training training_small; /* of small images, if that differs */
 	const char *initializer; /* meaning of --initializer default; NULL = gaussian, in, 2 */
+	/* The usual loss of a network that ends in mu_net_objective: "softmax". NULL: it ends in a
+	 * loss of its own, and --objective is refused. */
+	const char *objective;
 	enum mu_status (*build)(struct mu_net *net, const struct mu_net_config *config);
 };
 
@@ -149,7 +156,7 @@ const struct mu_network *mu_network_guess(const char *name, long *depth);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 9
+#define MU_ABI 10
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */
@@ -248,6 +255,9 @@ void mu_net_softmax(struct mu_net *net, int in, const char *name);
 /* The last layer: a loss of any shape (n, ...), with a target for each element of a sample. */
 void mu_net_element_loss(struct mu_net *net, int in, const struct mu_element_loss *l,
 			 const char *name);
+/* The last layer: the loss that the configuration names, else the network's usual one. Its outputs,
+ * (n, config->classes, ...), are classes or values; the layer has the loss's name. */
+void mu_net_objective(struct mu_net *net, int in);
 /* Predictions with this label are ignored: no loss, no gradient, not counted. For the padding of
  * sequences. MXNet's use_ignore and ignore_label. */
 void mu_net_ignore_label(struct mu_net *net, float label);

@@ -43,6 +43,7 @@ out:
 struct model {
 	char name[64];     /* the network's */
 	char options[512]; /* settings of the network, "a=1 b=2" */
+	char objective[32]; /* "": the network's usual one */
 };
 
 /* A file has those of the network, by their names. */
@@ -83,6 +84,10 @@ static enum mu_status describe(const char *parameters, struct mu_net_config *con
 	config->classes = strtoul(number, NULL, 10);
 	MU_TRY(mu_network_find(&network, m->name));
 	MU_TRY(read_settings(file, network, m));
+	if (network->objective)
+		MU_TRY(mu_array_file_find_text(file, "objective", m->objective,
+					       sizeof m->objective));
+	config->objective = *m->objective ? m->objective : NULL;
 	config->options = m->options;
 	config->network = m->name;
 out:
@@ -101,7 +106,7 @@ static enum mu_status infer(const char *parameters, const char *images, const ch
 	struct mu_plan *plan = NULL;
 	struct mu_idx idx = {.data = NULL};
 	float *weights = NULL;
-	struct model recorded;
+	struct model recorded = {.objective = ""};
 
 	if (!name)
 		MU_TRY(describe(parameters, &config, &recorded));

@@ -397,12 +397,12 @@ static void test_abi(void)
 		{"mu_layer", sizeof(struct mu_layer), 776},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
 		{"mu_custom", sizeof(struct mu_custom), 24},
-		{"mu_net_config", sizeof(struct mu_net_config), 104},
-		{"mu_network", sizeof(struct mu_network), 168},
+		{"mu_net_config", sizeof(struct mu_net_config), 120},
+		{"mu_network", sizeof(struct mu_network), 176},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 9);
+	CHECK(MU_ABI == 10);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,

@@ -131,6 +131,16 @@ for wrong in "--top-k 5" "--label-smoothing 0.1" "--loss ce" "--target-accuracy 
 	[ $status = 2 ] || fail "exit status $status, not 2, of $wrong"
 	expect "error: ${wrong%% *}.*: the network's loss is mean squared error"
 done
+run_limited 60 1 --network ./mse.so $few --objective mae
+[ $status = 2 ] || fail "exit status $status, not 2, of --objective"
+expect_count 1 'error: --objective mae: network regression ends in a loss of its own'
+sed 's/mu_net_element_loss.*/mu_net_objective(net, x);/; s/\.classes = 10,/&\n\t.objective = "mae",/' \
+	regression.c >open.c
+compile open.c open.so
+train 1 --network ./open.so $few
+expect '^Epoch\[1\] Validation-mae='
+train 1 --network ./open.so $few --objective mse
+expect '^Epoch\[1\] Validation-mse='
 run_limited 60 2 --network ./bce.so $few --kv-store dist_allreduce
 [ $status != 0 ] || fail "targets beyond 1 are taken"
 expect 'error: loss: target 0 of sample \d+ is \d; it must be 0 to 1'

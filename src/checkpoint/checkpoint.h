@@ -109,10 +109,11 @@ enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path
 
 /* ---- describe.c: a checkpoint as the description of its model and the model's input ---- */
 
-/* Options that a file may set, before the settings of the network; the first ones cannot differ
- * from the file's. */
+/* Options that a file may set, before the settings of network and objective; the first ones cannot
+ * differ from the file's. */
 enum checkpoint_described {
 	CHECKPOINT_NETWORK,
+	CHECKPOINT_OBJECTIVE,
 	CHECKPOINT_NUM_LAYERS,
 	CHECKPOINT_NUM_CLASSES,
 	CHECKPOINT_IMAGE_SHAPE,
@@ -125,7 +126,7 @@ enum checkpoint_described {
 	CHECKPOINT_RESIZE,
 	CHECKPOINT_EXIF,
 	CHECKPOINT_N_DESCRIBED,
-	CHECKPOINT_MOST_DESCRIBED = CHECKPOINT_N_DESCRIBED + MU_MAX_SETTINGS,
+	CHECKPOINT_MOST_DESCRIBED = CHECKPOINT_N_DESCRIBED + 2 * MU_MAX_SETTINGS,
 };
 struct checkpoint_description {
 	char path[CHECKPOINT_PATH]; /* "": no file, or one that says nothing */
@@ -136,6 +137,11 @@ struct checkpoint_description {
 	char argument[CHECKPOINT_MOST_DESCRIBED][CHECKPOINT_PATH + 96];
 	char taken[1024], differs[1024]; /* "name value, ...": for the log */
 };
+/* The objective of a run: the option's, else that of a checkpoint of the same network, else the
+ * network's usual one. */
+enum mu_status mu_checkpoint_objective(const struct checkpoint_description *description,
+				       const struct conf *v, const struct mu_network *network,
+				       const struct mu_loss **loss);
 /*
  * Of the file that the options name; rank 0 reads it. An error if it cannot be read and no network
  * is given. Collective over comm.

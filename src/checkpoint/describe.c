@@ -62,7 +62,8 @@ out:
 
 /* Options, by enum checkpoint_described. */
 static const char *const names[CHECKPOINT_N_DESCRIBED] = {
-	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_NUM_LAYERS] = "num-layers",
+	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_OBJECTIVE] = "objective",
+	[CHECKPOINT_NUM_LAYERS] = "num-layers",
 	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
 	[CHECKPOINT_TEXT] = "text",
 	[CHECKPOINT_VOCAB] = "vocab",		  [CHECKPOINT_BUCKETS] = "buckets",
@@ -71,16 +72,31 @@ static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
 
-/* Settings of the run's network, or else of the file's. */
+enum mu_status mu_checkpoint_objective(const struct checkpoint_description *d, const struct conf *v,
+				       const struct mu_network *network,
+				       const struct mu_loss **loss)
+{
+	const char *recorded = d->of[CHECKPOINT_OBJECTIVE];
+	const bool taken = network && network->objective && *recorded &&
+			   strcmp(network->name, d->network) == 0;
+
+	return mu_conf_objective(loss, network, !v->objective && taken ? recorded : v->objective);
+}
+
+/* Settings of the run's network and objective, or else of the file's. */
 static enum mu_status read_settings(struct mu_array_file *file, struct checkpoint_description *d,
-				    const struct mu_network *network)
+				    const struct conf *v)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_network *network = v->owner.network;
+	const struct mu_loss *loss;
 
 	if (!network && *d->network && mu_network_find(&network, d->network) != MU_OK)
 		mu_trace_clear(); /* as is said when its options are needed */
-	for (size_t i = 0; network && i < mu_network_settings(network); i++)
-		MU_TRY(mu_array_file_find_text(file, network->settings[i].name,
+	if (mu_checkpoint_objective(d, v, network, &loss) != MU_OK)
+		mu_trace_clear();
+	for (size_t i = 0; i < mu_conf_owned(network, loss); i++)
+		MU_TRY(mu_array_file_find_text(file, mu_conf_owned_row(network, loss, i)->name,
 					       d->of[CHECKPOINT_N_DESCRIBED + i], sizeof *d->of));
 out:
 	return st;
@@ -107,7 +123,7 @@ static enum mu_status read_file(struct mu_array_file *file, struct checkpoint_de
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its network is one of your own, %s: name its file, --network %s",
 			d->path, d->network, *place ? place : "FILE.so");
-	MU_TRY(read_settings(file, d, ((const struct conf *)given->values)->owner.network));
+	MU_TRY(read_settings(file, d, given->values));
 	MU_TRY(mu_array_file_find_text(file, INPUT, d->input, sizeof d->input));
 	MU_TRY(mu_array_file_find_text(file, "vocabulary", place, sizeof place));
 	if (*place && !*d->input)
@@ -222,17 +238,14 @@ static bool is_default(const struct mu_option *option, const char *text)
 /* The row of one of them. */
 static const struct mu_option *row_of(const struct conf *v, size_t which)
 {
-	const size_t own = which - CHECKPOINT_N_DESCRIBED;
-
-	return mu_conf_option(v, which < CHECKPOINT_N_DESCRIBED
-					 ? names[which]
-					 : v->owner.network->settings[own].name);
+	return which < CHECKPOINT_N_DESCRIBED
+		       ? mu_conf_option(v, names[which])
+		       : &v->owner.table[mu_conf_n_options + which - CHECKPOINT_N_DESCRIBED];
 }
 
 static size_t count_described(const struct conf *v)
 {
-	return CHECKPOINT_N_DESCRIBED +
-	       (v->owner.network ? mu_network_settings(v->owner.network) : 0);
+	return CHECKPOINT_N_DESCRIBED + mu_conf_owned(v->owner.network, v->owner.objective);
 }
 
 /* Does the file say how many positions the model has? */
@@ -310,6 +323,11 @@ static enum mu_status check_given(struct checkpoint_description *d, const struct
 		recorded = d->network;
 		is = v->owner.network->name;
 	}
+	if (which == CHECKPOINT_OBJECTIVE) {
+		is = v->owner.objective->name;
+		if (!*recorded && !d->parameters) /* saved before there were others */
+			recorded = v->owner.network->objective;
+	}
 	if (strcmp(recorded, is) == 0 || !*recorded ||
 	    (option->type == MU_OPTION_REAL && strtod(recorded, NULL) == strtod(is, NULL)))
 		goto out;
@@ -376,6 +394,33 @@ out:
 	return st;
 }
 
+/* The objective of a model goes on, unless another is named; of other networks it is not taken. */
+static enum mu_status take_objective(struct checkpoint_description *d, struct mu_options *o,
+				     const struct conf *v, bool strict)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_option *option = row_of(v, CHECKPOINT_OBJECTIVE);
+	const char *usual = v->owner.network ? v->owner.network->objective : NULL,
+		   *recorded = d->of[CHECKPOINT_OBJECTIVE];
+
+	if (!usual || strcmp(v->owner.network->name, d->network) != 0)
+		goto out;
+	if (!*recorded) /* saved before there were others */
+		recorded = usual;
+	if (v->objective && strict)
+		MU_TRY(check_given(d, v, o, option, CHECKPOINT_OBJECTIVE));
+	if (v->objective && !v->load && strcmp(recorded, v->owner.objective->name) != 0 &&
+	    !mu_checkpoint_identity_overrides(v->override, option->name))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s was saved with objective %s, and this run has %s; --override objective "
+			"resumes anyway",
+			d->path, recorded, v->owner.objective->name);
+	if (!v->objective && strcmp(recorded, usual) != 0)
+		MU_TRY(apply_one(d, o, option, CHECKPOINT_OBJECTIVE));
+out:
+	return st;
+}
+
 /* Which settings are taken; found before the first is, which may be the network. */
 struct choice {
 	bool strict, fine_tunes, foreign;
@@ -391,6 +436,8 @@ static enum mu_status take(struct checkpoint_description *d, struct mu_options *
 		v->load && which >= CHECKPOINT_N_DESCRIBED &&
 		(option->record == MU_RECORD_UNSEEN || option->record == MU_RECORD_NEEDED);
 
+	if (which == CHECKPOINT_OBJECTIVE)
+		return take_objective(d, o, v, c->strict);
 	if (c->foreign && !hidden)
 		goto out;
 	if (mu_options_given(o, option->name)) {

@@ -58,14 +58,13 @@ out:
 
 /* The order of a file's attributes; options that are not here follow. */
 static const char order[] =
-	"network network-code num-layers vocabulary seq-len image-shape num-classes structure "
-	"dtype seed val-split data data-contents data-validation data-files optimizer mom wd "
-	"optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store workers servers nodes "
-	"placement batch-size threads devices computed-by "
-	"update-period micro-batches time-block sync-period block-momentum block-lr "
-	"block-nesterov gc-type gc-threshold gc-ratio gc-pull label-smoothing loss-scale "
-	"conv-algo conv-table attention-algo allow-tf32 shuffle num-batches augmentation buckets "
-	"dropout";
+	"network network-code objective num-layers vocabulary seq-len image-shape num-classes "
+	"structure dtype seed val-split data data-contents data-validation data-files "
+	"optimizer mom wd optimizer-settings lr fixed lr-mult wd-mult lr-schedule kv-store "
+	"workers servers nodes placement batch-size threads devices computed-by update-period "
+	"micro-batches time-block sync-period block-momentum block-lr block-nesterov gc-type "
+	"gc-threshold gc-ratio gc-pull label-smoothing loss-scale conv-algo conv-table "
+	"attention-algo allow-tf32 shuffle num-batches augmentation buckets dropout";
 
 static size_t place_of(const char *name)
 {
@@ -85,6 +84,7 @@ add(struct checkpoint_identity *r, const char *name, enum mu_option_record kind,
     const char *format, ...)
 {
 	struct checkpoint_identity_item *item = &r->of[r->n];
+	const struct mu_option *option;
 	va_list args;
 
 	if (kind == by_row)
@@ -102,9 +102,8 @@ add(struct checkpoint_identity *r, const char *name, enum mu_option_record kind,
 	item->kind = kind == MU_RECORD_SHAPES                               ? MU_RECORD_TOLD
 		     : kind == MU_RECORD_UNSEEN || kind == MU_RECORD_NEEDED ? MU_RECORD_IDENTITY
 									    : kind;
-	item->before = mu_network_setting(r->conf->owner.network, name)
-			       ? mu_conf_option(r->conf, name)->initial
-			       : NULL;
+	option = mu_conf_option(r->conf, name);
+	item->before = option && option->whole ? option->initial : NULL;
 	va_start(args, format);
 	vsnprintf(item->text, sizeof item->text, format, args);
 	va_end(args);
@@ -209,7 +208,8 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	}
 	add(r, "image-shape", tokens ? MU_RECORD_TOLD : by_row, "%s",
 	    mu_sample_text(mu_input_shape(in), ",", text, sizeof text));
-	add(r, "num-classes", by_row, "%zu", in->classes);
+	add(r, "num-classes", by_row, "%zu",
+	    v->facts.of_values ? mu_engine_classes(e) : in->classes);
 	add(r, "text", by_row, "%s",
 	    !in->vocabulary                            ? "none"
 	    : mu_vocabulary_characters(in->vocabulary) ? "characters"
@@ -265,6 +265,17 @@ out:
 	return st;
 }
 
+/* Files of before there were others are of the network's usual loss. */
+static void add_objective(const struct mu_engine *e, struct checkpoint_identity *r)
+{
+	const char *name = mu_net_loss(e->net)->name;
+
+	add(r, "objective", by_row, "%s", name);
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->of[i].name, "objective") == 0)
+			r->of[i].before = e->network->objective ? e->network->objective : name;
+}
+
 /* Settings whose values the network chose. */
 static void add_reported(const struct mu_engine *e, struct checkpoint_identity *r)
 {
@@ -287,6 +298,7 @@ static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_ident
 	add(r, "network", by_row, "%s", v->network_name);
 	if (e->network_bytes)
 		add(r, "network-code", MU_RECORD_TOLD, "%016" PRIx64, e->network_bytes);
+	add_objective(e, r);
 	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
 	add(r, "structure", MU_RECORD_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
 	add_reported(e, r);

@@ -253,7 +253,7 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 	struct conf_arguments a = {.argc = 0};
 	struct conf v;
 
-	MU_TRY(mu_conf_options_open(&o, &v, NULL));
+	MU_TRY(mu_conf_options_open(&o, &v, NULL, NULL));
 	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK) {
 		mu_trace_clear();
 		goto out;

@@ -56,6 +56,7 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
+	const struct mu_loss *objective;
 
 	if (!v->network && v->load && v->evaluate)
 		MU_FAIL(MU_ERR_USAGE,
@@ -79,6 +80,12 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	if (v->owner.network != network)
 		MU_FAIL(MU_ERR_ARGUMENT, "the options are those of another network than %s",
 			network->name);
+	MU_TRY(mu_conf_objective(&objective, network, v->objective));
+	if (v->owner.objective != objective)
+		MU_FAIL(MU_ERR_ARGUMENT, "the options are those of another objective than %s",
+			objective ? objective->name : "the network's own");
+	v->facts.of_values = objective && !objective->of_classes;
+	v->facts.of_classes = !v->facts.of_values;
 	v->facts.reads_sequences = network->traits & MU_NETWORK_SEQUENCES;
 	v->network_name = network->name;
 	MU_TRY(mu_conf_training_settle(o, network, v));

@@ -8,6 +8,7 @@
 #include <muster/comm.h>
 #include <muster/device.h>
 #include <muster/kvstore.h>
+#include <muster/metrics.h>
 #include <muster/net.h>
 #include <muster/optim.h>
 
@@ -123,6 +124,7 @@ struct conf_loss_scale {
 struct conf_facts {
 	bool of_text, text_or_sample; /* the training data are text; or --sample */
 	bool reads_sequences;      /* the network */
+	bool of_values, of_classes; /* targets of the objective */
 	bool sequences_or_sample;  /* it does; or --sample */
 	bool lacks_rate;	   /* the optimiser has no learning rate */
 	bool validation, can_evaluate, evaluates, evaluates_files, parameters;
@@ -143,12 +145,16 @@ struct conf_facts {
 	bool peers;	      /* several workers without servers, not a store of GPUs alone */
 };
 
-/* The part of the options that a network brings: its rows follow the fixed ones. */
+/* The part of the options that a network and its objective bring: rows after the fixed ones. */
+enum conf_owner_kind { CONF_NETWORK, CONF_OBJECTIVE, CONF_OWNERS };
 struct conf_owner {
 	const struct mu_network *network; /* NULL: not known yet; rows of all networks */
-	const struct mu_option *table;    /* fixed rows, then the network's: of struct mu_options */
+	const struct mu_loss *objective;  /* NULL: not known yet, or of the network's own */
+	const struct mu_option *table;    /* fixed rows, then the owners': of struct mu_options */
 	size_t n;
-	alignas(max_align_t) char values[MU_SETTINGS_BYTES]; /* as the network's struct has them */
+	/* As the network's struct, the objective's struct has them. */
+	alignas(max_align_t) char values[MU_SETTINGS_BYTES];
+	alignas(max_align_t) char objective_values[MU_SETTINGS_BYTES];
 };
 
 struct conf {
@@ -157,6 +163,7 @@ struct conf {
 	struct mu_kv_type store;    /* of --kv-store */
 	bool default_store;	    /* --kv-store is not given */
 	const char *network_name;   /* of --network, which may be a file */
+	const char *objective;      /* NULL: the network's usual one, or its own */
 	enum conf_resume resume_from;
 	struct conf_loss_scale scale;
 	const char *network, *kv_store, *devices, *work_load_list, *gpus, *initializer;
@@ -247,30 +254,41 @@ struct conf {
 
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
-/* ---- owners.c: settings of networks as options ---- */
 
-/* Defaults of a table with the network's settings; network NULL: with those of all networks. What o
- * had before is released. */
+/* ---- owners.c: settings of networks and objectives as options ---- */
+
+/* Defaults of a table with their settings; network NULL: with those of all. What o had before is
+ * released. */
 enum mu_status mu_conf_options_open(struct mu_options *o, struct conf *v,
-				    const struct mu_network *network);
-/* The same for the network that a command line names; _parse: and its options. */
+				    const struct mu_network *network,
+				    const struct mu_loss *objective);
+/* The same for the network and the objective that a command line names; _parse: and its options,
+ * where no checkpoint says which objective it is. */
 enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int argc,
 				    char *const argv[]);
 enum mu_status mu_conf_options_parse(struct mu_options *o, struct conf *v, int argc,
 				     char *const argv[]);
 /* mu_network_find for the value of --network. */
 enum mu_status mu_conf_network(const struct mu_network **network, const char *name);
-/* The network's rules about its settings. */
+/* mu_loss_find for the value of --objective, or NULL: the network's usual one; NULL without a
+ * network, or where that has its own. MU_ERR_USAGE: it has its own, and another is named. */
+enum mu_status mu_conf_objective(const struct mu_loss **loss, const struct mu_network *network,
+				 const char *name);
+/* Settings of both; one of them. */
+size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective);
+const struct mu_option *mu_conf_owned_row(const struct mu_network *network,
+					  const struct mu_loss *objective, size_t i);
+/* The owners' rules about their settings. */
 enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf *v);
-/* The row of an option, fixed or of this run's network; NULL: there is none. */
+/* The row of an option, fixed or of this run's owners; NULL: there is none. */
 const struct mu_option *mu_conf_option(const struct conf *v, const char *name);
 /* A number among the settings of this run's network; 0: it has no such setting. */
 long mu_conf_setting(const struct conf *v, const char *name);
 /* Is it --help or the like? */
 bool mu_conf_asks(const struct conf *v);
-/* --help, and --help-all with the settings of all networks; --help NETWORK. */
+/* --help, and --help-all with the settings of all owners; --help NETWORK, --help OBJECTIVE. */
 enum mu_status mu_conf_help(FILE *stream, bool all);
-enum mu_status mu_conf_help_network(const char *name, FILE *stream);
+enum mu_status mu_conf_help_owner(const char *name, FILE *stream);
 
 /*
  * After parsing: set defaults that depend on other options, and check the rules. The values are

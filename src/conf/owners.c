@@ -1,47 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of their owners: the settings of a network (struct mu_network) are rows of the table
- * while the trainer runs that network, after the fixed rows. Until the network is known, the table
- * has the settings of all networks of Muster, so that other names are refused at once.
+ * Options of their owners: the settings of a network (struct mu_network) and of an objective
+ * (struct mu_loss) are rows of the table while the trainer runs these, after the fixed rows. Until
+ * an owner is known, the table has the settings of all owners of its kind, so that other names are
+ * refused at once. A further kind is a row of `kinds`.
  */
 #include "conf.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <muster/metrics.h>
 #include <muster/net.h>
 
 enum { SLOT = 16, LIST_BYTES = 256 };
 
 _Static_assert(sizeof(double) <= SLOT && sizeof(char *) <= SLOT, "values of all types fit");
 
-/* ---- messages ---- */
+/* ---- owners ---- */
 
-/* Is it the first network of the table with these rows? gpt2 comes in several sizes. */
-static bool is_first(size_t i)
+struct owner {
+	const char *name, *help; /* name NULL: there is none */
+	const struct mu_option *settings;
+	const struct mu_option_rule *rules;
+	size_t n;
+};
+
+static struct owner of_network(const struct mu_network *network)
 {
-	for (size_t k = 0; k < i; k++)
-		if (mu_network_table[k]->settings == mu_network_table[i]->settings)
-			return false;
-	return mu_network_table[i]->settings;
+	if (!network)
+		return (struct owner){.name = NULL};
+	return (struct owner){network->name, network->help, network->settings, network->rules,
+			      mu_network_settings(network)};
 }
 
-/* "is a setting of gpt2, not of resnet": for a name that this run's network has not. */
+static struct owner of_loss(const struct mu_loss *loss)
+{
+	if (!loss)
+		return (struct owner){.name = NULL};
+	return (struct owner){loss->name, loss->help, loss->settings, loss->rules,
+			      mu_loss_settings(loss)};
+}
+
+static struct owner network_at(size_t i)
+{
+	return of_network(mu_network_table[i]);
+}
+
+static struct owner objective_at(size_t i)
+{
+	return of_loss(mu_loss_at(i));
+}
+
+static const struct kind {
+	const char *name, *group; /* for help */
+	size_t offset;            /* of its values in struct conf */
+	struct owner (*at)(size_t i);
+} kinds[CONF_OWNERS] = {
+	[CONF_NETWORK] = {"network", "the network", offsetof(struct conf, owner.values),
+			  network_at},
+	[CONF_OBJECTIVE] = {"objective", "the objective",
+			    offsetof(struct conf, owner.objective_values), objective_at},
+};
+
+/* That of a run. */
+static struct owner owner_of(const struct conf_owner *o, enum conf_owner_kind kind)
+{
+	return kind == CONF_NETWORK ? of_network(o->network) : of_loss(o->objective);
+}
+
+/* ---- messages ---- */
+
+/* Is it the first owner of its kind with these rows? gpt2 comes in several sizes. */
+static bool is_first(const struct kind *kind, size_t i)
+{
+	const struct mu_option *rows = kind->at(i).settings;
+
+	for (size_t k = 0; k < i; k++)
+		if (kind->at(k).settings == rows)
+			return false;
+	return rows;
+}
+
+static const struct mu_option *find_row(const struct owner *owner, const char *name)
+{
+	for (size_t i = 0; i < owner->n; i++)
+		if (strcmp(owner->settings[i].name, name) == 0)
+			return &owner->settings[i];
+	return NULL;
+}
+
+/* "is a setting of gpt2, not of resnet": for a name that this run's owners have not. */
 static bool explain(const struct mu_options *o, const char *name, char *text, size_t nbytes)
 {
-	const struct mu_network *own = ((const struct conf *)o->values)->owner.network;
+	const struct conf_owner *run = &((const struct conf *)o->values)->owner;
+	struct owner own, other;
 	size_t used = 0;
 
 	if (strncmp(name, "no-", 3) == 0)
 		name += 3;
 	*text = '\0';
-	for (size_t i = 0; own && mu_network_table[i] && used < nbytes; i++)
-		if (is_first(i) && mu_network_setting(mu_network_table[i], name))
-			used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
-						 used ? ", " : "is a setting of ",
-						 mu_network_table[i]->name);
-	if (used > 0 && used < nbytes)
-		snprintf(text + used, nbytes - used, ", not of %s", own->name);
+	for (int k = 0; k < CONF_OWNERS && used == 0; k++) {
+		own = owner_of(run, k);
+		for (size_t i = 0; own.name && (other = kinds[k].at(i)).name && used < nbytes; i++)
+			if (is_first(&kinds[k], i) && find_row(&other, name))
+				used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
+							 used ? ", " : "is a setting of ",
+							 other.name);
+		if (used > 0 && used < nbytes)
+			snprintf(text + used, nbytes - used, ", not of %s", own.name);
+	}
 	return used > 0;
 }
 
@@ -50,7 +118,7 @@ static bool explain(const struct mu_options *o, const char *name, char *text, si
 struct joined {
 	struct mu_option *of;
 	size_t n;
-	const char *owner; /* of the rows that are added, for help */
+	const char *group; /* of the rows that are added, for help */
 };
 
 static void add(struct joined *t, const struct mu_option *row, size_t offset)
@@ -59,7 +127,7 @@ static void add(struct joined *t, const struct mu_option *row, size_t offset)
 
 	*option = *row;
 	option->offset = offset;
-	option->group = t->owner;
+	option->group = t->group;
 	option->advanced = option->whole = true;
 }
 
@@ -79,64 +147,74 @@ static bool has(const struct joined *t, const char *name)
 	return mu_option_names(reserved, name);
 }
 
-static enum mu_status add_network(struct joined *t, const struct mu_network *network)
+static enum mu_status add_owner(struct joined *t, const struct kind *kind,
+				const struct owner *owner)
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t i = 0; i < mu_network_settings(network); i++) {
-		const struct mu_option *row = &network->settings[i];
+	for (size_t i = 0; i < owner->n; i++) {
+		const struct mu_option *row = &owner->settings[i];
 
 		if (has(t, row->name))
 			MU_FAIL(MU_ERR_FORMAT,
-				"network %s: its setting %s has the name of an option of the "
+				"%s %s: its setting %s has the name of an option of the "
 				"trainer, of another setting or of what checkpoints hold: rename "
 				"it",
-				network->name, row->name);
-		add(t, row, offsetof(struct conf, owner.values) + row->offset);
+				kind->name, owner->name, row->name);
+		add(t, row, kind->offset + row->offset);
 	}
 out:
 	return st;
 }
 
-/* A name of several networks has one row: these are compared with what is given, no more. */
-static void add_all(struct joined *t)
+/* A name of several owners has one row: these are compared with what is given, no more. */
+static void add_all(struct joined *t, const struct kind *kind)
 {
 	size_t slot = 0;
+	struct owner owner;
 
-	for (size_t i = 0; mu_network_table[i]; i++)
-		for (size_t k = 0; k < mu_network_settings(mu_network_table[i]); k++) {
-			const struct mu_option *row = &mu_network_table[i]->settings[k];
+	for (size_t i = 0; (owner = kind->at(i)).name; i++)
+		for (size_t k = 0; k < owner.n; k++) {
+			const struct mu_option *row = &owner.settings[k];
 
 			if (!has(t, row->name) && (slot + 1) * SLOT <= MU_SETTINGS_BYTES)
-				add(t, row, offsetof(struct conf, owner.values) + SLOT * slot++);
+				add(t, row, kind->offset + SLOT * slot++);
 		}
 }
 
-static size_t count_all(void)
+static size_t count_all(const struct kind *kind)
 {
+	struct owner owner;
 	size_t n = 0;
 
-	for (size_t i = 0; mu_network_table[i]; i++)
-		n += mu_network_settings(mu_network_table[i]);
+	for (size_t i = 0; (owner = kind->at(i)).name; i++)
+		n += owner.n;
 	return n;
 }
 
 enum mu_status mu_conf_options_open(struct mu_options *o, struct conf *v,
-				    const struct mu_network *network)
+				    const struct mu_network *network,
+				    const struct mu_loss *objective)
 {
 	enum mu_status st = MU_OK;
-	struct joined t = {.owner = "the network"};
-	const size_t own = network ? mu_network_settings(network) : count_all();
+	struct joined t = {.n = mu_conf_n_options};
+	size_t room = mu_conf_n_options;
 
 	mu_options_release(o);
-	*v = (struct conf){.owner.network = network};
-	MU_TRY(MU_ALLOC(t.of, mu_conf_n_options + own, "table of options"));
+	*v = (struct conf){.owner = {.network = network, .objective = objective}};
+	for (int k = 0; k < CONF_OWNERS; k++)
+		room += count_all(&kinds[k]) + owner_of(&v->owner, k).n;
+	MU_TRY(MU_ALLOC(t.of, room, "table of options"));
 	memcpy(t.of, mu_conf_options, mu_conf_n_options * sizeof *t.of);
-	t.n = mu_conf_n_options;
-	if (network)
-		MU_TRY(add_network(&t, network));
-	else
-		add_all(&t);
+	for (int k = 0; k < CONF_OWNERS; k++) {
+		const struct owner owner = owner_of(&v->owner, k);
+
+		t.group = kinds[k].group;
+		if (owner.name)
+			MU_TRY(add_owner(&t, &kinds[k], &owner));
+		else if (!network || network->objective)
+			add_all(&t, &kinds[k]);
+	}
 	v->owner.table = t.of;
 	v->owner.n = t.n;
 	MU_TRY(mu_options_init(o, t.of, t.n, v));
@@ -157,6 +235,27 @@ enum mu_status mu_conf_network(const struct mu_network **network, const char *na
 	return st;
 }
 
+enum mu_status mu_conf_objective(const struct mu_loss **loss, const struct mu_network *network,
+				 const char *name)
+{
+	enum mu_status st = MU_OK;
+
+	*loss = NULL;
+	if (name)
+		MU_TRY(mu_loss_find(loss, name));
+	if (name && network && !network->objective)
+		MU_FAIL(MU_ERR_USAGE,
+			"objective %s: network %s ends in a loss of its own, which its file "
+			"chooses: leave the option out",
+			name, network->name);
+	if (!name && network && network->objective)
+		MU_TRY(mu_loss_find(loss, network->objective));
+out:
+	if (st != MU_OK)
+		mu_trace_prefix("--");
+	return st;
+}
+
 bool mu_conf_asks(const struct conf *v)
 {
 	return v->help || v->help_all || v->version || v->info;
@@ -172,15 +271,19 @@ enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int ar
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network = NULL;
+	const struct mu_loss *objective = NULL;
 
-	MU_TRY(mu_conf_options_open(o, v, NULL));
+	MU_TRY(mu_conf_options_open(o, v, NULL, NULL));
 	mu_options_scan(o, argc, argv);
 	/* An error of a network's own file comes before those of its options. */
 	if (v->network && is_file(v->network) && !mu_conf_asks(v))
 		MU_TRY(mu_conf_network(&network, v->network));
 	else if (v->network && mu_network_find(&network, v->network) != MU_OK)
 		mu_trace_clear();
-	MU_TRY(mu_conf_options_open(o, v, network));
+	/* Without the option a checkpoint may say which it is: rows of all until then. */
+	if (v->objective && !mu_conf_asks(v))
+		MU_TRY(mu_conf_objective(&objective, network, v->objective));
+	MU_TRY(mu_conf_options_open(o, v, network, objective));
 out:
 	return st;
 }
@@ -190,7 +293,16 @@ enum mu_status mu_conf_options_parse(struct mu_options *o, struct conf *v, int a
 {
 	enum mu_status st = MU_OK;
 
+	const struct mu_network *network;
+	const struct mu_loss *objective;
+
 	MU_TRY(mu_conf_options_find(o, v, argc, argv));
+	MU_TRY(mu_options_parse(o, argc, argv));
+	network = v->owner.network;
+	if (!network || v->owner.objective || mu_conf_asks(v))
+		goto out;
+	MU_TRY(mu_conf_objective(&objective, network, NULL));
+	MU_TRY(mu_conf_options_open(o, v, network, objective));
 	MU_TRY(mu_options_parse(o, argc, argv));
 out:
 	return st;
@@ -217,43 +329,59 @@ long mu_conf_setting(const struct conf *v, const char *name)
 	return value;
 }
 
+/* The rows of owners follow the fixed ones. */
+size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective)
+{
+	return of_network(network).n + of_loss(objective).n;
+}
+
+const struct mu_option *mu_conf_owned_row(const struct mu_network *network,
+					  const struct mu_loss *objective, size_t i)
+{
+	const size_t n = of_network(network).n;
+
+	return i < n ? &network->settings[i] : &objective->settings[i - n];
+}
+
 enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network = v->owner.network;
 	const struct mu_option_rules none = {.n = 0};
 
-	for (const struct mu_option_rule *r = network->rules; r && r->option; r++)
-		MU_TRY(mu_option_rule_check(o, &none, r));
+	for (int k = 0; k < CONF_OWNERS; k++)
+		for (const struct mu_option_rule *r = owner_of(&v->owner, k).rules; r && r->option;
+		     r++)
+			MU_TRY(mu_option_rule_check(o, &none, r));
 out:
 	return st;
 }
 
 /* ---- help ---- */
 
-/* "settings of gpt2, gpt2-355m": all networks with these rows. */
-static void name_group(const struct mu_network *network, char *text, size_t nbytes)
+/* "settings of gpt2, gpt2-355m": all owners with these rows. */
+static void name_group(const struct kind *kind, const struct owner *owner, char *text,
+		       size_t nbytes)
 {
-	size_t used = (size_t)snprintf(text, nbytes, "settings of %s", network->name);
+	size_t used = (size_t)snprintf(text, nbytes, "settings of %s", owner->name);
+	struct owner other;
 
-	for (size_t i = 0; mu_network_table[i] && used < nbytes; i++)
-		if (mu_network_table[i] != network &&
-		    mu_network_table[i]->settings == network->settings)
-			used += (size_t)snprintf(text + used, nbytes - used, ", %s",
-						 mu_network_table[i]->name);
+	for (size_t i = 0; (other = kind->at(i)).name && used < nbytes; i++)
+		if (strcmp(other.name, owner->name) != 0 && other.settings == owner->settings)
+			used += (size_t)snprintf(text + used, nbytes - used, ", %s", other.name);
 }
 
-/* The settings of one network, which is not in o. */
-static enum mu_status print_settings(const struct mu_network *network, FILE *stream)
+/* The settings of one owner, which is not in o. */
+static enum mu_status print_settings(const struct kind *kind, const struct owner *owner,
+				     FILE *stream)
 {
 	enum mu_status st = MU_OK;
 	char group[LIST_BYTES];
-	struct joined t = {.owner = group};
+	struct joined t = {.group = group};
 	struct mu_options o = {0};
 
-	name_group(network, group, sizeof group);
-	MU_TRY(MU_ALLOC(t.of, mu_network_settings(network) + 1, "table of options"));
-	MU_TRY(add_network(&t, network));
+	name_group(kind, owner, group, sizeof group);
+	MU_TRY(MU_ALLOC(t.of, owner->n + 1, "table of options"));
+	MU_TRY(add_owner(&t, kind, owner));
 	o.table = t.of;
 	o.n = t.n;
 	mu_options_help(&o, stream, true);
@@ -262,17 +390,38 @@ out:
 	return st;
 }
 
-enum mu_status mu_conf_help_network(const char *name, FILE *stream)
+enum mu_status mu_conf_help_owner(const char *name, FILE *stream)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network;
+	const struct mu_network *network = NULL;
+	const struct mu_loss *loss = NULL;
+	struct owner owner;
 
-	MU_TRY(mu_network_find(&network, name));
-	fprintf(stream, "%s: %s\n", network->name, network->help ? network->help : "");
-	if (mu_network_settings(network) == 0)
+	if (mu_loss_find(&loss, name) != MU_OK) {
+		mu_trace_clear();
+		MU_TRY(mu_network_find(&network, name));
+	}
+	owner = loss ? of_loss(loss) : of_network(network);
+	fprintf(stream, "%s: %s\n", owner.name, owner.help ? owner.help : "");
+	if (owner.n == 0)
 		fprintf(stream, "It has no settings of its own.\n");
 	else
-		MU_TRY(print_settings(network, stream));
+		MU_TRY(print_settings(&kinds[loss ? CONF_OBJECTIVE : CONF_NETWORK], &owner,
+				      stream));
+out:
+	return st;
+}
+
+static enum mu_status print_all(const struct kind *kind, FILE *stream)
+{
+	enum mu_status st = MU_OK;
+	struct owner owner;
+
+	for (size_t i = 0; (owner = kind->at(i)).name; i++)
+		if (is_first(kind, i)) {
+			fprintf(stream, "\n");
+			MU_TRY(print_settings(kind, &owner, stream));
+		}
 out:
 	return st;
 }
@@ -281,13 +430,15 @@ enum mu_status mu_conf_help(FILE *stream, bool all)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_options fixed = {.table = mu_conf_options, .n = mu_conf_n_options};
+	struct owner owner;
 
 	mu_options_help(&fixed, stream, all);
-	for (size_t i = 0; all && mu_network_table[i]; i++)
-		if (is_first(i)) {
-			fprintf(stream, "\n");
-			MU_TRY(print_settings(mu_network_table[i], stream));
-		}
+	for (int k = 0; all && k < CONF_OWNERS; k++)
+		MU_TRY(print_all(&kinds[k], stream));
+	if (all)
+		fprintf(stream, "\nobjectives (--help NAME prints one's settings)\n");
+	for (size_t i = 0; all && (owner = objective_at(i)).name; i++)
+		fprintf(stream, "  %-10s %s\n", owner.name, owner.help);
 out:
 	return st;
 }

@@ -9,11 +9,22 @@
 
 /* ---- names ---- */
 
+/* Is the name in "a, b"? */
+static bool lists(const char *text, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (const char *p = text; (p = strstr(p, name)); p++)
+		if ((p == text || p[-1] == ' ') && (p[n] == ',' || p[n] == '\0'))
+			return true;
+	return false;
+}
+
 /* "ce, nll": metrics of a loss; of --loss those that it may name. */
 static void list_names(const struct mu_loss *loss, bool of_loss, char *text, size_t nbytes)
 {
 	for (const struct mu_metric *m = loss->metrics; m->name; m++)
-		if (m->use & MU_METRIC_CHOSEN || !of_loss)
+		if ((m->use & MU_METRIC_CHOSEN || !of_loss) && !lists(text, m->name))
 			snprintf(text + strlen(text), nbytes - strlen(text), "%s%s",
 				 *text ? ", " : "", m->name);
 }
@@ -25,20 +36,32 @@ static const struct mu_metric *find_chosen(const struct mu_loss *loss, const cha
 	return m && m->use & MU_METRIC_CHOSEN ? m : NULL;
 }
 
+/* "; --objective huber chooses the loss", if the word is the name of one. */
+static const char *by_objective(const char *word, size_t n, char *text, size_t nbytes)
+{
+	const struct mu_loss *loss;
+
+	*text = '\0';
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
+		if (strlen(loss->name) == n && strncmp(loss->name, word, n) == 0)
+			snprintf(text, nbytes, "; --objective %s chooses the loss", loss->name);
+	return text;
+}
+
 /* The word of n characters is a metric of some loss. */
 static enum mu_status check_word(const char *word, size_t n)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_loss *loss;
-	char list[256] = "";
+	char list[256] = "", cure[64];
 
 	for (size_t i = 0; (loss = mu_loss_at(i)); i++) {
 		if (find_chosen(loss, word, n))
 			goto out;
 		list_names(loss, true, list, sizeof list);
 	}
-	MU_FAIL(MU_ERR_USAGE, "--loss: unknown metric \"%.*s\"; a list of these is needed: %s",
-		(int)n, word, list);
+	MU_FAIL(MU_ERR_USAGE, "--loss: unknown metric \"%.*s\"; a list of these is needed: %s%s",
+		(int)n, word, list, by_objective(word, n, cure, sizeof cure));
 out:
 	return st;
 }
@@ -105,7 +128,7 @@ static enum mu_status show_listed(struct engine_metrics *metrics, const struct c
 {
 	enum mu_status st = MU_OK;
 	const char *word = v->loss && *v->loss ? v->loss : NULL;
-	char list[128] = "";
+	char list[128] = "", cure[64];
 
 	while (word) {
 		const size_t n = strcspn(word, ",");
@@ -114,8 +137,9 @@ static enum mu_status show_listed(struct engine_metrics *metrics, const struct c
 		if (!metric) {
 			list_names(metrics->loss, true, list, sizeof list);
 			MU_FAIL(MU_ERR_USAGE,
-				"--loss %.*s: the network's loss is %s, whose metrics are: %s",
-				(int)n, word, metrics->loss->help, list);
+				"--loss %.*s: the network's loss is %s, whose metrics are: %s%s",
+				(int)n, word, metrics->loss->help, list,
+				by_objective(word, n, cure, sizeof cure));
 		}
 		MU_TRY(show(metrics, metric, 0));
 		word = word[n] ? word + n + 1 : NULL;

@@ -248,6 +248,13 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 	const struct mu_input_config *data = &e->train->config;
 	const size_t batch = data->batch;
 
+	if (mu_net_labels(e->net) != mu_input_width(e->train) && !mu_net_loss(e->net)->of_classes)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s has %zu outputs, one for each target (number of classes); %s "
+			"has %zu a sample",
+			e->conf->network_name, mu_net_labels(e->net),
+			e->conf->data_dir ? e->conf->data_dir : e->conf->data_train,
+			mu_input_width(e->train));
 	if (mu_net_labels(e->net) != mu_input_width(e->train))
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s needs %zu labels a sample, one for each position of its last "

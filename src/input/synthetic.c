@@ -86,7 +86,8 @@ static enum mu_status open_synthetic(struct mu_input *in)
 	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
 	in->impl = s;
 	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, number, c->shape});
-	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
+	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET,
+						c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
 						MU_SAMPLE(c->label_width)});
 	MU_TRY(number == MU_NUMBER_BYTE ? draw_images(in) : draw_others(in));
 	MU_TRY(MU_ALLOC(s->labels, c->batch * c->label_width, "synthetic labels"));
@@ -95,7 +96,8 @@ static enum mu_status open_synthetic(struct mu_input *in)
 
 		for (size_t j = 0; j < c->label_width; j++)
 			s->labels[i * c->label_width + j] =
-				(float)mu_random_below(&key, j, c->classes);
+				c->values ? mu_random_uniform(&key, j)
+					  : (float)mu_random_below(&key, j, c->classes);
 	}
 	in->n = c->num_examples ? c->num_examples
 				: DEFAULT_STEPS * (size_t)c->num_workers * c->batch;

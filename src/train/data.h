@@ -43,6 +43,10 @@ enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network
 enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_network *network,
 				      struct mu_input_config *config);
 
+/* Outputs of the network: classes of the data; of an objective of values as many as a target has
+ * channels, or as --num-classes says, or 1 without data (in: NULL). */
+size_t mu_train_outputs(const struct conf *v, const struct mu_input *in);
+
 /* ---- data_cache.c: --data-cache node ---- */
 
 /*

@@ -36,7 +36,8 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	enum mu_status st = MU_OK;
 	const struct mu_reader *reader;
 
-	config->classes = (size_t)v->num_classes;
+	config->values = v->facts.of_values;
+	config->classes = config->values ? 0 : (size_t)v->num_classes;
 	MU_TRY(mu_train_find_shape(v, network, &config->shape));
 	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
 	config->lengths = v->text.lengths;
@@ -71,7 +72,16 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 			goto out;
 	}
 	if (config->classes == 0)
-		config->classes = network->classes;
+		config->classes = config->values ? mu_train_outputs(v, NULL) : network->classes;
 out:
 	return st;
+}
+
+size_t mu_train_outputs(const struct conf *v, const struct mu_input *in)
+{
+	if (!v->facts.of_values)
+		return in->classes;
+	if (v->num_classes > 0 || !in || v->benchmark)
+		return v->num_classes > 0 ? (size_t)v->num_classes : 1;
+	return mu_shape_channels(&mu_input_field(in, MU_FIELD_TARGET)->shape);
 }

@@ -59,6 +59,8 @@ struct mu_net_config mu_train_describe_model(const struct conf *v, const struct 
 				      .classes = classes,
 				      .num_layers = v->num_layers,
 				      .settings = v->owner.values,
+				      .objective = v->objective,
+				      .objective_settings = v->owner.objective_values,
 				      .recompute = v->recompute};
 }
 
@@ -188,7 +190,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	config.bytes = takes_bytes(run);
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
-	*model = mu_train_describe_model(v, mu_input_shape(&run->train), run->train.classes);
+	*model = mu_train_describe_model(v, mu_input_shape(&run->train),
+					 mu_train_outputs(v, &run->train));
 	run->engine.steps = run->train.steps;
 	run->examples = run->train.n;
 	if (v->num_batches && (size_t)v->num_batches < run->engine.steps) {

@@ -80,26 +80,29 @@ static enum mu_status parse(struct mu_options *o, struct conf *v, const struct t
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_conf_check_foreign((int)a->argc, a->argv));
-	MU_TRY(mu_conf_options_parse(o, v, (int)a->argc, a->argv));
+	MU_TRY(mu_conf_options_find(o, v, (int)a->argc, a->argv));
+	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 out:
 	return st;
 }
 
-/* Without --network the checkpoint says whose settings are options. */
-static enum mu_status find_owner(struct mu_options *o, struct conf *v,
-				 const struct checkpoint_description *d,
-				 const struct train_arguments *a)
+/* Where no option does, the checkpoint says whose settings are options. */
+static enum mu_status find_owners(struct mu_options *o, struct conf *v,
+				  const struct checkpoint_description *d,
+				  const struct train_arguments *a)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network;
+	const struct mu_network *network = v->owner.network;
+	const struct mu_loss *objective;
+	const bool of_file = !v->network && *d->network;
 
-	if (v->network || !*d->network)
-		goto out;
-	st = mu_network_find(&network, d->network);
+	if (of_file)
+		st = mu_network_find(&network, d->network);
 	if (st != MU_OK)
 		mu_trace_prefix("%s: ", d->path);
 	MU_TRY(st);
-	MU_TRY(mu_conf_options_open(o, v, network));
+	MU_TRY(mu_checkpoint_objective(d, v, network, &objective));
+	MU_TRY(mu_conf_options_open(o, v, network, objective));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 out:
 	return st;
@@ -115,7 +118,7 @@ static enum mu_status read_files(struct mu_options *o, struct conf *v, struct tr
 	if (v->network && !v->owner.network) /* it is not known: this says so */
 		MU_TRY(mu_agree(mu_conf_network(&network, v->network), comm));
 	MU_TRY(mu_checkpoint_description_read(&run->description, o, v, comm));
-	MU_TRY(mu_agree(find_owner(o, v, &run->description, a), comm));
+	MU_TRY(mu_agree(find_owners(o, v, &run->description, a), comm));
 	MU_TRY(mu_agree(mu_checkpoint_description_apply(&run->description, o, v), comm));
 	MU_TRY(mu_train_look(o, v, comm, &run->look));
 	v->num_samples = (long)run->look.n;
@@ -173,7 +176,7 @@ static enum mu_status answer(const struct conf *v)
 	if (v->info)
 		mu_report_info(stdout);
 	if (v->help && *v->help)
-		MU_TRY(mu_conf_help_network(v->help, stdout));
+		MU_TRY(mu_conf_help_owner(v->help, stdout));
 	else if (v->help || v->help_all) {
 		printf("%s", usage);
 		MU_TRY(mu_conf_help(stdout, v->help_all));

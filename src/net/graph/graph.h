@@ -25,6 +25,7 @@ struct net_param {
 };
 
 struct mu_layer_kind; /* net/layers/layer.h */
+struct mu_loss;       /* muster/metrics.h */
 
 struct net_layer {
 	const struct mu_layer_kind *kind;
@@ -57,8 +58,12 @@ struct mu_net {
 	bool use_ignore;
 	float ignore_label;
 	long depth; /* of mu_net_set_depth */
-	alignas(max_align_t) char settings[MU_SETTINGS_BYTES]; /* made of config.options */
-	char *options;                                         /* a copy, which they refer to */
+	const struct mu_loss *objective; /* NULL: the network ends in a loss of its own */
+	bool takes_objective;            /* mu_net_objective was called */
+	/* Made of config.options: of the network, of the objective. */
+	alignas(max_align_t) char settings[MU_SETTINGS_BYTES];
+	alignas(max_align_t) char objective_settings[MU_SETTINGS_BYTES];
+	char *options; /* a copy, which they refer to */
 	struct net_report {
 		const char *setting;
 		long value;
@@ -66,7 +71,8 @@ struct mu_net {
 	char note[256];
 };
 
-/* settings.c: sets config.settings, if the caller has not. Errors begin with the network's name. */
+/* settings.c: sets config.settings and config.objective_settings, if the caller has not. Errors
+ * begin with the network's name. */
 enum mu_status mu_net_settings_read(struct mu_net *net, const struct mu_network *network);
 
 /* build.c: add a layer with one output; copies attr and inputs. Returns the output tensor or -1. */

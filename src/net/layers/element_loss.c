@@ -115,31 +115,75 @@ static const struct mu_metric logistic_metrics[] = {
 
 /* ---- losses ---- */
 
-#define OF_VALUES \
-	.output = MU_OUTPUT_VALUES, .mean = MU_MEAN_OF_TARGETS, .reads_output = true, \
-	.targets = mu_shape_sample, .measure = measure, .sums = {"loss", "squared", "absolute"}
+struct huber {
+	double delta;
+};
+
+static const struct mu_option huber_settings[] = {
+	{MU_SETTING("huber-delta", REAL, struct huber, delta), .initial = "1", .min = 1e-6,
+	 .max = 1e6, .record = MU_RECORD_TRAINING,
+	 .help = "D  errors up to D count squared, larger ones by their size"},
+	{.name = NULL},
+};
+
+static const struct mu_loss *const losses[MU_ELEMENT_N + 1];
+
+/* The form is the place of the loss in the list. */
+static void add(struct mu_net *net, int in, const struct mu_loss *loss, const void *settings)
+{
+	const struct huber *huber = settings;
+	struct mu_element_loss attr = {.form = 0};
+
+	while (losses[attr.form] != loss)
+		attr.form++;
+	if (attr.form == MU_ELEMENT_HUBER)
+		attr.delta = (float)huber->delta;
+	mu_net_element_loss(net, in, &attr, loss->name);
+}
+
+#define BY_ELEMENT \
+	.add = add, .output = MU_OUTPUT_VALUES, .mean = MU_MEAN_OF_TARGETS, .reads_output = true, \
+	.targets = mu_shape_sample
+#define OF_VALUES BY_ELEMENT, .measure = measure, .sums = {"loss", "squared", "absolute"}
 
 static const struct mu_loss squared_loss = {
-	.name = "mse", .help = "mean squared error", OF_VALUES, .metrics = squared_metrics};
+	.name = "mse",
+	.similar = "l2|squared|mean-squared-error|regression",
+	.help = "mean squared error",
+	OF_VALUES,
+	.metrics = squared_metrics,
+};
 static const struct mu_loss absolute_loss = {
-	.name = "mae", .help = "mean absolute error", OF_VALUES, .metrics = absolute_metrics};
+	.name = "mae",
+	.similar = "l1|absolute|mean-absolute-error",
+	.help = "mean absolute error",
+	OF_VALUES,
+	.metrics = absolute_metrics,
+};
 static const struct mu_loss huber_loss = {
-	.name = "huber", .help = "Huber's loss", OF_VALUES, .metrics = huber_metrics};
+	.name = "huber",
+	.similar = "smooth-l1|smoothl1",
+	.help = "Huber's loss",
+	.settings = huber_settings,
+	.settings_nbytes = sizeof(struct huber),
+	OF_VALUES,
+	.metrics = huber_metrics,
+};
 static const struct mu_loss logistic_loss = {
 	.name = "bce",
+	.similar = "logistic|sigmoid|binary-crossentropy|binary-cross-entropy|bce-with-logits",
 	.help = "binary cross-entropy of each output",
-	.output = MU_OUTPUT_VALUES,
-	.mean = MU_MEAN_OF_TARGETS,
-	.reads_output = true,
+	BY_ELEMENT,
 	.sums = {"loss", "correct"},
-	.targets = mu_shape_sample,
 	.measure = measure_shares,
 	.metrics = logistic_metrics,
 };
 
-/* By enum mu_element_form. */
-static const struct mu_loss *const losses[] = {&squared_loss, &absolute_loss, &huber_loss,
-					       &logistic_loss, NULL};
+static const struct mu_loss *const losses[MU_ELEMENT_N + 1] = {
+	[MU_ELEMENT_SQUARED] = &squared_loss,	[MU_ELEMENT_ABSOLUTE] = &absolute_loss,
+	[MU_ELEMENT_HUBER] = &huber_loss,	[MU_ELEMENT_LOGISTIC] = &logistic_loss,
+	[MU_ELEMENT_N] = NULL,
+};
 
 static size_t which(const void *attr)
 {

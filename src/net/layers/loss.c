@@ -2,6 +2,7 @@
 /* What all losses share: which there are, their metrics by name, and their sums. */
 #include "layer.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,68 @@ const struct mu_loss *mu_loss_at(size_t i)
 				return *loss;
 	}
 	return NULL;
+}
+
+size_t mu_loss_settings(const struct mu_loss *loss)
+{
+	size_t n = 0;
+
+	while (loss->settings && loss->settings[n].name)
+		n++;
+	return n;
+}
+
+/* "", or "; the nearest is huber". */
+static const char *nearest(const char *name, char *text, size_t nbytes)
+{
+	const struct mu_loss *loss, *best = NULL;
+
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++) {
+		if (mu_option_names(loss->similar, name)) {
+			best = loss;
+			break;
+		}
+		if (mu_name_is_near(name, loss->name) &&
+		    (!best ||
+		     mu_name_distance(name, loss->name) < mu_name_distance(name, best->name)))
+			best = loss;
+	}
+	snprintf(text, nbytes, "%s%s", best ? "; the nearest is " : "", best ? best->name : "");
+	return text;
+}
+
+enum mu_status mu_loss_find(const struct mu_loss **out, const char *name)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_loss *loss;
+	char word[32], list[256] = "", near[64];
+
+	snprintf(word, sizeof word, "%s", name);
+	for (char *p = word; *p; p++)
+		*p = (char)(*p == '_' ? '-' : tolower((unsigned char)*p));
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++) {
+		if (strcmp(loss->name, word) == 0 && strlen(name) == strlen(word)) {
+			*out = loss;
+			return MU_OK;
+		}
+		snprintf(list + strlen(list), sizeof list - strlen(list), " %s", loss->name);
+	}
+	MU_FAIL(MU_ERR_USAGE, "objective %s: unknown%s; known losses are:%s", name,
+		nearest(word, near, sizeof near), list);
+out:
+	return st;
+}
+
+void mu_net_objective(struct mu_net *net, int in)
+{
+	const struct mu_loss *loss = net->objective;
+
+	if (!loss) {
+		mu_net_fail(net, "it leaves its loss open, and its row has no .objective");
+		return;
+	}
+	net->takes_objective = true;
+	loss->add(net, in, loss, net->config.objective_settings);
 }
 
 /* ---- metrics ---- */

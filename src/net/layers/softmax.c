@@ -96,9 +96,17 @@ static const struct mu_metric metrics[] = {
 	{.name = NULL},
 };
 
+static void add(struct mu_net *net, int in, const struct mu_loss *loss, const void *settings)
+{
+	(void)settings;
+	mu_net_softmax(net, in, loss->name);
+}
+
 static const struct mu_loss loss = {
 	.name = "softmax",
+	.similar = "ce|nll|cross-entropy|crossentropy|categorical-crossentropy|classes",
 	.help = "softmax cross-entropy",
+	.add = add,
 	.output = MU_OUTPUT_PROBABILITIES,
 	.mean = MU_MEAN_OF_COUNTED,
 	.of_classes = true,

@@ -61,13 +61,15 @@ static enum mu_status find_sample(const struct conf *v, const struct mu_network 
 	};
 
 	MU_TRY(mu_train_find_shape(v, network, shape));
-	*classes = v->num_classes ? (size_t)v->num_classes : network->classes;
+	*classes = v->facts.of_values ? mu_train_outputs(v, NULL)
+		   : v->num_classes   ? (size_t)v->num_classes
+				      : network->classes;
 	if (v->benchmark || mu_conf_reads_text(v) || (!v->data_dir && !v->data_train))
 		goto out;
 	MU_TRY(mu_train_choose_reader(v, network, &config));
 	MU_TRY(mu_input_open(&in, &config));
 	*shape = *mu_input_shape(&in);
-	*classes = in.classes;
+	*classes = mu_train_outputs(v, &in);
 	mu_input_close(&in);
 out:
 	return st;

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# --objective: the loss of a network that leaves it open, its settings, and what checkpoints hold of
+# them. test_user_model.sh has networks that end in a loss of their own.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+needs_files
+export OMP_NUM_THREADS=1
+plain="--batch-size 5 --log-prefix none --log-time 0 --devices ref"
+small_set set 60 20
+data="--data-dir set --lr 0.001 $plain"
+
+# refuse REGEX ARGUMENT...: exit status 2, one error
+refuse() {
+	local regex=$1
+	shift
+	run_limited 60 1 "$@"
+	[ $status = 2 ] || fail "exit status $status, not 2, of $*"
+	expect_count 1 "error: $regex"
+}
+
+part "names"
+refuse '--objective hubr: unknown; the nearest is huber; known losses are: softmax mse mae huber bce' \
+	--network mlp --objective hubr $data
+refuse '--objective cross-entropy: unknown; the nearest is softmax; known' --network mlp --objective cross-entropy $data
+refuse '--loss mse: the network.s loss is softmax cross-entropy, .*; --objective mse chooses the loss' \
+	--network mlp --loss mse $data
+refuse '--loss: unknown metric "softmax".*; --objective softmax chooses the loss' --network mlp --loss softmax $data
+refuse '--huber-delta is a setting of huber, not of mse' --network mlp --objective mse --huber-delta 2 $data
+refuse '--huber-delta is a setting of huber, not of softmax' --network mlp --huber-delta 2 $data
+refuse '--top-k 3 with --objective mse: its targets are values' --network mlp --objective mse --top-k 3 $data
+refuse '--label-smoothing 0.1 with --objective bce: its targets are values' --network mlp --objective bce \
+	--label-smoothing 0.1 $data
+refuse '--num-classes 1: at least 2 are needed' --network mlp --num-classes 1 $data
+refuse 'network mlp has 4 outputs, one for each target \(--num-classes\); set has 1 a sample' \
+	--network mlp --objective mse --num-classes 4 $data
+run_limited 60 1 --network mlp --objective bce $data
+expect 'error: bce: target 0 of sample \d+ is \d; it must be 0 to 1'
+train 1 --help huber
+expect '^settings of huber:'
+expect '^  --huber-delta D .*default 1'
+train 1 --help mse
+expect '^mse: mean squared error'
+train 1 --help-all
+expect '^settings of huber:'
+expect '^  softmax +softmax cross-entropy'
+
+part "all losses train, on random data, with as many outputs as there are targets"
+for loss in mse mae huber bce; do
+	train 3 --network mlp --benchmark 1 --objective $loss --num-classes 3 --num-batches 2 --num-epochs 2 --lr 0.01 \
+		--kv-store dist_sync $plain
+	expect "^Epoch\[1\] Train-$loss=0\.[0-9]+$"
+done
+train 1 --network lenet --objective mse --num-classes 3 --summary
+expect '^mse +'
+
+part "a checkpoint has the objective and its settings"
+train 1 --network mlp --objective Huber --huber-delta 2 $data --num-epochs 2 --model-prefix V
+last() { grep -o 'Validation-huber=.*' "$log" | tail -n 1; }
+trained=$(last)
+train 1 --evaluate --load V-0002.h5 $data
+[ "$(last)" = "$trained" ] || fail "$(last) and not $trained"
+expect '^options from V-0002.h5: network mlp, objective huber, huber-delta 2, num-classes 1$'
+train 1 --network mlp --resume V-0001.h5 --num-epochs 2 $data --model-prefix W
+[ "$(last)" = "$trained" ] || fail "after it resumed: $(last) and not $trained"
+same_model V-0002.h5 W-0002.h5 || fail "a run that resumed without --objective has other bits"
+train 1 --predict V.csv --load V-0002.h5 $data
+[ "$(head -n 1 V.csv)" = id,target0,value0 ] || fail "V.csv begins $(head -n 1 V.csv)"
+refuse '--objective mae: V-0002.h5 was saved with objective huber; leave the option out' --evaluate \
+	--objective mae --load V-0002.h5 $data
+refuse '--objective mae: V-0002.h5 was saved with objective huber' \
+	--predict X.csv --objective mae --load V-0002.h5 $data
+refuse '--huber-delta 1: V-0002.h5 was saved with huber-delta 2' --evaluate --huber-delta 1 --load V-0002.h5 $data
+refuse 'V-0002.h5 was saved with objective huber, and this run has mse; --override objective' --network mlp \
+	--objective mse --resume auto --model-prefix V --num-epochs 3 $data
+run_limited 60 1 --network mlp --huber-delta 3 --resume auto --model-prefix V --num-epochs 3 $data
+expect 'error: V-0002.h5 was saved with huber-delta 2, and this run has 3; --override huber-delta'
+train 1 --network mlp --objective softmax --load V-0002.h5 --skip-mismatch --num-epochs 1 $data
+expect '^Epoch\[0\] Train-cross-entropy='
+
+part "one of before, without the attribute, is of classes"
+train 1 --network mlp $data --num-epochs 1 --model-prefix O
+python=$(find_h5py)
+if [ -n "$python" ]; then
+	$python -c 'import h5py
+del h5py.File("O-0001.h5", "a").attrs["objective"]'
+	refuse '--objective mse: O-0001.h5 was saved with objective softmax' --network mlp --evaluate --objective mse \
+		--load O-0001.h5 $data
+	train 1 --network mlp --evaluate --load O-0001.h5 $data
+	train 1 --network mlp --resume auto --model-prefix O --num-epochs 2 $data
+	refuse 'O-0002.h5 was saved with objective softmax, and this run has mse' --network mlp --objective mse \
+		--resume auto --model-prefix O --num-epochs 3 $data
+fi
+
+finish
