@@ -39,7 +39,7 @@ struct mu_pipeline;
 
 /* A source of records. */
 struct mu_reader {
-	const char *name; /* "idx", "cifar", "records", "text", "tokens", "synthetic" */
+	const char *name; /* "arrays", "idx", "cifar", "records", "text", "tokens", "synthetic" */
 	const char *help;
 	const char *files;  /* file names that find looks for; NULL: reads no files */
 	bool colour_images; /* uses shape, mean, std and augmentation of the config */
@@ -47,7 +47,7 @@ struct mu_reader {
 	bool threads;       /* reading is slow enough for threads */
 	/* Number of data sets of this kind in a folder; lists one file of each, as "a, b". */
 	size_t (*find)(const char *dir, char *found, size_t nbytes);
-	/* Training samples in a folder, without reading them; NULL: unknown. */
+	/* Training samples in a folder, or a file, without reading them; NULL: unknown. */
 	enum mu_status (*count)(const char *dir, size_t *n);
 	/* Sets in->n and in->classes, and declares the fields of a sample, an input first. */
 	enum mu_status (*open)(struct mu_input *in);
@@ -93,8 +93,10 @@ struct mu_input_config {
 	const char *reader; /* "idx", "cifar", "records", "text", "tokens" or "synthetic" */
 	enum mu_input_part part;
 	const char *dir;       /* idx, cifar: folder of the files that the reader's `files` names */
-	const char *paths;     /* records: as for mu_records_open; text: a file; tokens: files,
-				  "a.bin;b.bin" */
+	const char *paths;     /* records: as for mu_records_open; arrays, text: a file; tokens:
+				  files, "a.bin;b.bin" */
+	const char *labels;    /* arrays: the file of the targets; NULL: they are in paths */
+	const char *label_columns; /* arrays: of a .csv file: "a,b", "none"; NULL: the last one */
 	const char *indexes;   /* records: .idx files, NULL = files beside the .rec files */
 	double held_out;       /* share of the records, in (0, 1), for validation alone: the part
 				  validate has these, the part train the others; 0 = none */
@@ -119,7 +121,8 @@ struct mu_input_config {
 	bool bytes; /* return samples as bytes where that changes no bit of them */
 	bool any_size;         /* there may be fewer records than a batch: no step then */
 	bool skip_bad_records; /* omit them from batches, and report them in the log */
-	bool unlabelled;       /* records: images without labels are no error */
+	bool unlabelled;       /* records, arrays: samples without labels are no error */
+	bool values;           /* arrays: integers among the targets are no classes either */
 	enum mu_number number; /* synthetic: INT32: samples are integers below classes */
 	bool values;           /* synthetic: targets are numbers from 0 to 1, no classes */
 	bool characters;       /* text: words are single bytes */
@@ -144,7 +147,9 @@ struct mu_input {
 	size_t n_fields;
 	struct mu_shape stored; /* of the images in the files, (c, h, w); without dimensions: they
 				   have several */
-	size_t classes;
+	size_t classes; /* of targets that are values: how many a sample has, (classes, ...) */
+	const char *not_classes; /* why targets are values: "sample 3 has -1" */
+	bool in_memory;          /* all data: nothing is read from files any more */
 	const struct mu_input_group *groups; /* n_groups of them, by ascending length; NULL: all
 						records have one shape */
 	size_t n_groups;
@@ -187,6 +192,8 @@ struct mu_input_batch {
 /* Find the reader for the files of a folder. MU_ERR_IO: no such folder, no known files;
  * MU_ERR_USAGE: files of more than one kind. Messages list the names that were looked for. */
 enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader);
+/* The reader of this name. MU_ERR_USAGE: there is none. */
+enum mu_status mu_input_reader(const char *name, const struct mu_reader **reader);
 /* Errors: missing, truncated or corrupt files; a label out of range (file, record, label); fewer
  * records than N b ("batch larger than a worker's part"). */
 enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *config);

@@ -223,6 +223,7 @@ static void find_facts(struct conf *v)
 	struct conf_facts *f = &v->facts;
 
 	f->of_text = mu_conf_reads_text(v);
+	f->of_arrays = mu_conf_reads_arrays(v);
 	f->text_or_sample = f->of_text || v->text.sample > 0;
 	f->sequences_or_sample = f->reads_sequences || f->text_or_sample;
 	f->validation = !v->benchmark && !files_alone;
@@ -352,6 +353,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 	if (v->evaluate && v->data_val && !v->data_train) {
 		v->data_train = v->data_val;
 		v->data_train_idx = v->data_val_idx;
+		v->label_train = v->label_val;
 	}
 	if (mu_conf_mode_has(v, CONF_MODE_HAS_JOB) || mu_conf_sums_up_job(v, ranks))
 		MU_TRY(mu_conf_job_settle(o, ranks, v));

@@ -123,6 +123,7 @@ struct conf_loss_scale {
 /* Facts for the rules: they follow from options and the number of ranks. */
 struct conf_facts {
 	bool of_text, text_or_sample; /* the training data are text; or --sample */
+	bool of_arrays;		      /* they are arrays: .npy and the like */
 	bool reads_sequences;      /* the network */
 	bool of_values, of_classes; /* targets of the objective */
 	bool sequences_or_sample;  /* it does; or --sample */
@@ -203,6 +204,7 @@ struct conf {
 	const char *predict; /* NULL: not set */
 	double val_split;
 	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
+	const char *label_train, *label_val, *label_columns; /* NULL: not set */
 	const char *model_prefix;
 	enum conf_shuffle shuffle;
 	const char *dump_batch; /* NULL: not set */

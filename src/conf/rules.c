@@ -14,9 +14,8 @@
 	"min-random-aspect-ratio|max-random-aspect-ratio|min-crop-size|max-crop-size|" \
 	"max-random-rotate-angle|max-random-shear-ratio|min-random-scale|max-random-scale|" \
 	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
-#define OF_IMAGES \
-	"image-shape|rgb-mean|rgb-std|num-classes|data-train-idx|data-val-idx|dump-batch|" \
-	"skip-bad-records|data-cache"
+#define OF_PICTURES "image-shape|rgb-mean|rgb-std|data-train-idx|data-val-idx|dump-batch|data-cache"
+#define OF_IMAGES OF_PICTURES "|num-classes|skip-bad-records"
 #define SPLITS \
 	"group2dev|model-parallel|group2rank|model-parallel-ranks|micro-batches|time-block"
 #define WATCHES "metrics-file|tensorboard|timeline|halt-before"
@@ -28,6 +27,7 @@
 static const struct mu_option_fact facts[] = {
 #define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_}
 	FACT(of_text, "data-train"),
+	FACT(of_arrays, "data-train"),
 	FACT(text_or_sample, NULL),
 	FACT(reads_sequences, "network"),
 	FACT(of_values, "objective|network"),
@@ -76,6 +76,10 @@ static const struct mu_option_rule rules[] = {
 	{.option = "seq-len", IS(">0"), EXCLUDES = "buckets", .why = "both say how long they are"},
 	{.option = OF_IMAGES "|" ABOUT_IMAGES, EXCLUDES = "of_text",
 	 .why = "it is for images, and this file is read as text"},
+	{.option = OF_PICTURES "|" ABOUT_IMAGES, EXCLUDES = "of_arrays",
+	 .why = "it is for images, and these are arrays of numbers, taken as they are"},
+	{.option = "label-train|label-val|label-columns", NEEDS = "of_arrays",
+	 .why = "it is for arrays of numbers in .npy, .npz and .csv files"},
 	{.option = "shuffle", IS("chunk"), EXCLUDES = "of_text",
 	 .why = "it is for images, and this file is read as text"},
 	{.option = "prime", NEEDS = "sample", BEING(">0"), .why = "it starts a generated text"},
@@ -200,6 +204,8 @@ static const struct mu_option_rule rules[] = {
 	 .why = "a text is one piece: give --data-val another"},
 	{.option = "data-train-idx", NEEDS = "data-train"},
 	{.option = "data-val-idx", NEEDS = "data-val"},
+	{.option = "label-train", NEEDS = "data-train"},
+	{.option = "label-val", NEEDS = "data-val"},
 	{.option = "benchmark", IS("1"), EXCLUDES = "data-dir|data-train|data-val",
 	 .why = "random data or files?"},
 	{.option = "data-dir", EXCLUDES = "data-train|data-val", .why = "use one of them"},

@@ -9,6 +9,8 @@
 
 #include <muster/base.h>
 
+#include "storage/rows/rows.h"
+
 bool mu_conf_reads_text(const struct conf *v)
 {
 	const char *data = v->data_train ? v->data_train : v->data_val; /* to evaluate */
@@ -21,6 +23,13 @@ bool mu_conf_reads_tokens(const struct conf *v)
 	const char *data = v->data_train ? v->data_train : v->data_val;
 
 	return data && mu_stem(data, ".bin");
+}
+
+bool mu_conf_reads_arrays(const struct conf *v)
+{
+	const char *data = v->data_train ? v->data_train : v->data_val;
+
+	return data && !mu_conf_reads_text(v) && !mu_conf_reads_tokens(v) && mu_rows_known(data);
 }
 
 bool mu_conf_text_characters(const struct conf *v)

@@ -14,6 +14,8 @@
 /* Is --data-train a text, or a file of tokens? Is it read as characters? */
 bool mu_conf_reads_text(const struct conf *v);
 bool mu_conf_reads_tokens(const struct conf *v);
+/* Is it a file of arrays? */
+bool mu_conf_reads_arrays(const struct conf *v);
 bool mu_conf_text_characters(const struct conf *v);
 /* The part of mu_conf_settle about texts. */
 enum mu_status mu_conf_text_settle(const struct mu_options *o, struct conf *v);

@@ -45,7 +45,7 @@ static size_t choose(const struct mu_input *in)
 	const size_t most = in->separate ? WHOLE_FILES : WHOLE_RECORDS;
 	double mean, some;
 
-	if (!in->ops->bound)
+	if (!in->ops->bound || in->in_memory)
 		return in->n;
 	mean = mean_bytes(in);
 	if (in->n <= most && mean * (double)in->n <= WHOLE_BYTES)

@@ -16,6 +16,7 @@
 enum { LIST_BYTES = 256, FILES_BYTES = 1024 };
 
 static const struct mu_reader *const readers[] = {
+	&mu_reader_arrays,
 	&mu_reader_cifar,
 	&mu_reader_idx,
 	&mu_reader_records,
@@ -26,7 +27,7 @@ static const struct mu_reader *const readers[] = {
 
 enum { NUM_READERS = sizeof readers / sizeof *readers };
 
-static enum mu_status find_reader(const char *name, const struct mu_reader **out)
+enum mu_status mu_input_reader(const char *name, const struct mu_reader **out)
 {
 	enum mu_status st = MU_OK;
 	char list[LIST_BYTES] = "";
@@ -175,10 +176,11 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	*in = (struct mu_input){.config = *config};
 	if (in->config.label_width == 0)
 		in->config.label_width = 1;
-	MU_TRY(find_reader(config->reader, &in->ops));
+	MU_TRY(mu_input_reader(config->reader, &in->ops));
 	MU_TRY(check_config(in));
 	memcpy(in->mean, config->mean, sizeof in->mean);
 	memcpy(in->std, config->std, sizeof in->std);
+	MU_TRY(MU_ALLOC(in->thread, 1, "input"));
 	MU_TRY(in->ops->open(in));
 	if (mu_input_has_bytes(in) &&
 	    (!config->bytes || (in->ops->colour_images &&
@@ -196,9 +198,8 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 	if (config->shuffle && in->groups)
 		MU_TRY(MU_ALLOC(in->step_order, in->steps, "order of the steps"));
 	mu_input_order(in, 0);
-	MU_TRY(MU_ALLOC(in->thread, 1, "input"));
 	MU_TRY(MU_ALLOC(in->marks, config->batch, "marks of samples"));
-	if (config->threads > 0 && in->ops->threads)
+	if (config->threads > 0 && in->ops->threads && !in->in_memory)
 		MU_TRY(mu_pipeline_new(&in->pipeline, in));
 out:
 	if (st != MU_OK)

@@ -7,6 +7,7 @@
 #include <muster/input.h>
 #include <muster/records.h>
 
+extern const struct mu_reader mu_reader_arrays;
 extern const struct mu_reader mu_reader_cifar;
 extern const struct mu_reader mu_reader_idx;
 extern const struct mu_reader mu_reader_records;

@@ -72,7 +72,7 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 	const struct mu_input *in = e->train;
 	const struct mu_augment a = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN);
 
-	f->no_threads = !in->ops->threads;
+	f->no_threads = !in->ops->threads || in->in_memory;
 	f->no_images = !in->ops->colour_images;
 	f->cut_off = is_cut_off(in, &a);
 	f->no_outside = (a.pad == 0 || f->cut_off) && a.max_rotate_angle == 0 && a.max_shear <= 0 &&

@@ -126,14 +126,18 @@ out:
 	return st;
 }
 
-static enum mu_status look_at_folder(const struct conf *v, struct train_look *look)
+/* A folder, or a file of arrays. */
+static enum mu_status look_by_reader(const struct conf *v, struct train_look *look)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_reader *reader;
 
-	MU_TRY(mu_input_detect(v->data_dir, &reader));
+	if (v->data_train)
+		MU_TRY(mu_input_reader("arrays", &reader));
+	else
+		MU_TRY(mu_input_detect(v->data_dir, &reader));
 	if (reader->count)
-		MU_TRY(reader->count(v->data_dir, &look->n));
+		MU_TRY(reader->count(v->data_train ? v->data_train : v->data_dir, &look->n));
 out:
 	return st;
 }
@@ -151,10 +155,12 @@ enum mu_status mu_train_look(const struct mu_options *o, const struct conf *v, M
 	    mu_conf_reads_text(v))
 		goto out;
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	if (rank == 0 && v->data_train && (!batch || !v->image_shape))
+	if (rank == 0 && mu_conf_reads_arrays(v))
+		found = batch ? MU_OK : look_by_reader(v, look);
+	else if (rank == 0 && v->data_train && (!batch || !v->image_shape))
 		found = look_at_records(v, look);
 	else if (rank == 0 && v->data_dir && !batch)
-		found = look_at_folder(v, look);
+		found = look_by_reader(v, look);
 	if (found != MU_OK)
 		mu_trace_clear();
 	look->n -= (size_t)(v->val_split * (double)look->n + 0.5);

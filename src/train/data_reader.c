@@ -46,8 +46,12 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->number = network->traits & MU_NETWORK_SEQUENCES ? MU_NUMBER_INT32
 								: MU_NUMBER_FLOAT32;
 	config->window = mu_conf_window(v, network);
+	config->labels = v->label_train;
+	config->label_columns = v->label_columns;
 	if (v->data_train) {
-		config->reader = mu_conf_reads_tokens(v) ? "tokens" : "records";
+		config->reader = mu_conf_reads_tokens(v)   ? "tokens"
+				 : mu_conf_reads_arrays(v) ? "arrays"
+							   : "records";
 		config->net_shape = config->shape;
 		if (!v->image_shape)
 			config->shape = (struct mu_shape){0};

@@ -125,7 +125,9 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	if (v->val_split <= 0) {
 		config.paths = v->data_val;
 		config.indexes = v->data_val_idx;
+		config.labels = v->label_val;
 	}
+	config.values = mu_input_field(&run->train, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32;
 	config.classes = run->train.classes;
 	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arrays of numbers in files (storage/rows): a sample's input and its targets are rows of any shape
+ * and become float32, otherwise unchanged. Targets are classes if they are integers from 0 on, else
+ * values.
+ */
+#include <string.h>
+
+#include "reader.h"
+#include "storage/rows/rows.h"
+
+enum { LARGEST_CLASS = 1 << 24 };
+
+struct arrays {
+	struct mu_rows_pair pair;
+	char why[160]; /* targets are no classes */
+};
+
+/* Look at all targets: largest of those that are classes; else why they are none. */
+static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t *largest)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_rows *target = &a->pair.target;
+	const size_t n = mu_shape_sample(&target->shape);
+	float *row = NULL;
+
+	*largest = 0;
+	if (!target->integers) {
+		snprintf(a->why, sizeof a->why, "they are %s", mu_cell_name(target->cell));
+		return MU_OK;
+	}
+	MU_TRY(MU_ALLOC(row, n, "targets"));
+	for (size_t i = 0; i < target->n && !*a->why; i++) {
+		const enum mu_status read = mu_rows_read(target, i, &in->thread->record, row);
+
+		if (read == MU_ERR_FORMAT && in->config.skip_bad_records) {
+			mu_trace_clear(); /* told when it is read */
+			continue;
+		}
+		MU_TRY(read);
+		for (size_t k = 0; k < n && !*a->why; k++) {
+			if (row[k] < 0 || row[k] >= LARGEST_CLASS)
+				snprintf(a->why, sizeof a->why, "sample %zu has %.9g", i,
+					 (double)row[k]);
+			else if ((size_t)row[k] > *largest)
+				*largest = (size_t)row[k];
+		}
+	}
+out:
+	mu_free(row);
+	return st;
+}
+
+static enum mu_status refuse_label(const struct mu_input *in, const struct arrays *a,
+				   size_t largest)
+{
+	enum mu_status st = MU_OK;
+
+	MU_FAIL(MU_ERR_FORMAT,
+		"%s: has label %zu; labels must be from 0 to %zu, for a network of %zu classes "
+		"(number of classes)",
+		a->pair.target.name, largest, in->config.classes - 1, in->config.classes);
+out:
+	return st;
+}
+
+/* in->classes is the number of classes, or of values. */
+static enum mu_status declare_targets(struct mu_input *in, struct arrays *a)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	struct mu_field field = {"label", MU_FIELD_TARGET, MU_NUMBER_INT32, MU_SAMPLE(1)};
+	size_t largest = 0;
+
+	in->unlabelled = a->pair.target.n == 0;
+	if (in->unlabelled) {
+		in->classes = c->classes ? c->classes : 1;
+		if (c->values)
+			field = (struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_FLOAT32,
+						  MU_SAMPLE(in->classes)};
+		mu_input_declare(in, &field);
+		goto out;
+	}
+	field.shape = a->pair.target.shape;
+	if (!c->values)
+		MU_TRY(find_classes(in, a, &largest));
+	if (c->values || *a->why) {
+		field.number = MU_NUMBER_FLOAT32;
+		in->classes = mu_shape_channels(&field.shape);
+		in->not_classes = a->why;
+	} else {
+		in->classes = c->classes ? c->classes : largest < 2 ? 2 : largest + 1;
+		if (largest >= in->classes)
+			MU_TRY(refuse_label(in, a, largest));
+	}
+	mu_input_declare(in, &field);
+out:
+	return st;
+}
+
+static enum mu_status open_arrays(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_input_config *c = &in->config;
+	const struct mu_rows_config config = {
+		.data = c->paths,
+		.labels = c->labels,
+		.columns = c->label_columns,
+		.validate = c->part == MU_INPUT_VALIDATE && c->held_out <= 0,
+		.unlabelled = c->unlabelled,
+		.skip = c->skip_bad_records,
+	};
+	struct arrays *a;
+
+	if (!c->paths || !*c->paths)
+		MU_FAIL(MU_ERR_USAGE, "no data files given");
+	MU_TRY(MU_ALLOC(a, 1, "arrays"));
+	in->impl = a;
+	MU_TRY(mu_rows_open(&a->pair, &config));
+	in->n = a->pair.data.n;
+	in->in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
+	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_FLOAT32,
+						a->pair.data.shape});
+	MU_TRY(declare_targets(in, a));
+	if (*a->pair.note && c->worker == 0 && c->part == MU_INPUT_TRAIN)
+		mu_log_info("%s", a->pair.note);
+out:
+	return st;
+}
+
+static enum mu_status count_arrays(const char *path, size_t *n)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_rows_config config = {.data = path, .unlabelled = true, .columns = "none"};
+	struct mu_rows_pair pair;
+
+	MU_TRY(mu_rows_open(&pair, &config));
+	*n = pair.data.n;
+out:
+	mu_rows_close(&pair);
+	return st;
+}
+
+static void close_arrays(struct mu_input *in)
+{
+	struct arrays *a = in->impl;
+
+	if (!a)
+		return;
+	mu_rows_close(&a->pair);
+	mu_free(a);
+	in->impl = NULL;
+}
+
+static enum mu_status check_arrays(const struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const struct arrays *a = in->impl;
+
+	if (!a->pair.data.memory)
+		MU_TRY(mu_file_unchanged(&a->pair.data.file));
+	if (a->pair.target.n > 0 && !a->pair.target.memory)
+		MU_TRY(mu_file_unchanged(&a->pair.target.file));
+out:
+	return st;
+}
+
+static enum mu_status read_arrays(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t i, float *data, float *labels)
+{
+	enum mu_status st = MU_OK;
+	const struct arrays *a = in->impl;
+
+	MU_TRY(mu_rows_read(&a->pair.data, i, &thread->record, data));
+	if (in->unlabelled)
+		memset(labels, 0, mu_input_width(in) * sizeof *labels);
+	else
+		MU_TRY(mu_rows_read(&a->pair.target, i, &thread->record, labels));
+out:
+	return st;
+}
+
+static void describe_arrays(const struct mu_input *in, char *text, size_t nbytes)
+{
+	const struct arrays *a = in->impl;
+	const struct mu_rows *data = &a->pair.data, *target = &a->pair.target;
+	const size_t width = mu_input_width(in);
+	char with[512] = "no targets";
+
+	if (target->n > 0)
+		snprintf(with, sizeof with, "%zu target%s of %.200s (%s), %s", width, MU_S(width),
+			 target->name, mu_cell_name(target->cell),
+			 mu_input_field(in, MU_FIELD_TARGET)->number == MU_NUMBER_INT32 ? "classes"
+											: "values");
+	snprintf(text, nbytes, "%s (%s), numbers as they are; %s", data->name,
+		 mu_cell_name(data->cell), with);
+}
+
+static void name_record(const struct mu_input *in, size_t i, char *text, size_t nbytes)
+{
+	const struct arrays *a = in->impl;
+
+	mu_rows_where(&a->pair.data, i, text, nbytes);
+}
+
+static enum mu_status hash_arrays(const struct mu_input *in, struct mu_input_thread *thread,
+				  size_t i, uint64_t *h)
+{
+	enum mu_status st = MU_OK;
+	const struct arrays *a = in->impl;
+	const struct mu_rows *const rows[] = {&a->pair.data, &a->pair.target};
+
+	for (int k = 0; k < 2 && rows[k]->n > 0; k++) {
+		const uint8_t *bytes;
+
+		MU_TRY(mu_rows_bytes(rows[k], i, &thread->record, &bytes));
+		*h = mu_hash_block(*h, bytes, mu_rows_row_bytes(rows[k]));
+	}
+out:
+	return st;
+}
+
+static size_t bound(const struct mu_input *in, size_t record)
+{
+	const struct arrays *a = in->impl;
+
+	(void)record;
+	return mu_rows_row_bytes(&a->pair.data) +
+	       (a->pair.target.n > 0 ? mu_rows_row_bytes(&a->pair.target) : 0);
+}
+
+const struct mu_reader mu_reader_arrays = {
+	.name = "arrays",
+	.help = "arrays of numbers in .npy, .npz and .csv files",
+	.knows_classes = true,
+	.threads = true,
+	.count = count_arrays,
+	.open = open_arrays,
+	.close = close_arrays,
+	.check = check_arrays,
+	.describe = describe_arrays,
+	.name_record = name_record,
+	.read = read_arrays,
+	.hash = hash_arrays,
+	.bound = bound,
+};
