@@ -252,12 +252,12 @@ static enum mu_status check_predict(const struct conf *v)
 	enum mu_status st = MU_OK;
 	const bool hdf5 = v->predict && mu_stem(v->predict, ".h5") > 0;
 
-	if (v->predict && !hdf5 && !mu_stem(v->predict, ".csv"))
-		MU_FAIL(MU_ERR_USAGE, "--predict %s: a name that ends in .h5 or .csv is needed",
-			v->predict);
+	if (v->predict && !hdf5 && !mu_stem(v->predict, ".csv") && !mu_stem(v->predict, ".npy"))
+		MU_FAIL(MU_ERR_USAGE,
+			"--predict %s: a name that ends in .h5, .csv or .npy is needed", v->predict);
 	if (hdf5 && !mu_array_file_supported())
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"--predict %s: this build has no HDF5; a .csv file is possible",
+			"--predict %s: this build has no HDF5; a .csv or .npy file is possible",
 			v->predict);
 out:
 	return st;

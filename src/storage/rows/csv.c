@@ -257,7 +257,7 @@ static enum first_line judge(char **cell, size_t n)
 		    (!is_word(cell[k], 0) || (k == 0 && n > 1)))
 			continue;
 		numbers++;
-		counted += whole && (value == k || value == k + 1);
+		counted += whole && value == k; /* as pandas names columns */
 	}
 	return numbers == 0 || (numbers < n && counted == numbers) ? NAMES
 	       : numbers == n					   ? SAMPLE
@@ -426,8 +426,8 @@ static enum mu_status find_targets(struct table *t, const struct mu_rows_config 
 	t->target[k] = true;
 	column_text(t, k, name, sizeof name);
 	if (!*note)
-		snprintf(note, 256, "%.80s: the last column is the target, %.60s; label columns "
-			 "NAME,... choose others", t->path, name);
+		snprintf(note, 256, "%.100s: the last one of %zu columns is the target, %.80s",
+			 t->path, t->columns, name);
 out:
 	return st;
 }

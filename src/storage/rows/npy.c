@@ -314,6 +314,20 @@ out:
 	return st;
 }
 
+bool mu_rows_begin_npy(FILE *stream, size_t n, size_t columns)
+{
+	const int order = 1;
+	char header[118 + 1]; /* with what is before it a multiple of 64, as NumPy writes it */
+	int used = snprintf(header, sizeof header,
+			    "{'descr': '%cf4', 'fortran_order': False, 'shape': (%zu, %zu), }",
+			    *(const char *)&order == 1 ? '<' : '>', n, columns);
+
+	memset(header + used, ' ', sizeof header - 1 - (size_t)used);
+	header[sizeof header - 2] = '\n';
+	return fwrite(magic, 1, MAGIC, stream) == MAGIC && fwrite("\1\0v\0", 1, 4, stream) == 4 &&
+	       fwrite(header, 1, sizeof header - 1, stream) == sizeof header - 1;
+}
+
 const struct mu_rows_format mu_rows_npy = {
 	.name = "npy",
 	.ending = ".npy",

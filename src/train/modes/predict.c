@@ -16,6 +16,7 @@
 #include "conf/conf.h"
 #include "engine/metrics.h"
 #include "report/observers.h"
+#include "storage/rows/rows.h"
 #include "train/evaluate.h"
 
 /*
@@ -44,13 +45,13 @@ struct prediction {
 	size_t nbytes;            /* of a message */
 	char *mine, *all;         /* messages; all: worker 0's, of all workers */
 	/* Worker 0: the file. */
-	bool csv;
+	bool csv, npy; /* else HDF5 */
 	struct mu_replace replace;
 	FILE *stream;
 	struct prediction_table table; /* CSV */
 	size_t next;     /* record */
 	float *labels;   /* HDF5: (n, steps), written at the end */
-	float *left_out; /* HDF5: a row for a record without an answer; end of a short one */
+	float *left_out; /* arrays: a row for a record without an answer; end of a short one */
 	uint64_t at_probabilities, at_labels, at_checksums;
 	uint32_t checksum; /* of the probabilities so far */
 };
@@ -102,14 +103,36 @@ static enum mu_status make_arrays(struct prediction *p)
 	file = NULL; /* whatever the answer */
 	MU_TRY(st);
 	MU_TRY(MU_ALLOC(p->labels, p->n * p->steps, "labels of predictions"));
-	MU_TRY(MU_ALLOC(p->left_out, columns, "a prediction"));
-	for (size_t c = 0; c < columns; c++)
-		p->left_out[c] = NAN;
 	p->stream = fopen(p->replace.written, "r+be");
 	MU_TRY(check_stream(
 		p, p->stream && fseeko(p->stream, (off_t)p->at_probabilities, SEEK_SET) == 0));
 out:
 	mu_array_file_close(file, false);
+	return st;
+}
+
+/* A .npy file, (n, columns), float32. */
+static enum mu_status make_npy(struct prediction *p)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_replace_begin(&p->replace, p->conf->predict));
+	p->stream = fopen(p->replace.written, "we");
+	MU_TRY(check_stream(p, p->stream != NULL));
+	MU_TRY(check_stream(p, mu_rows_begin_npy(p->stream, p->n, count_columns(p))));
+out:
+	return st;
+}
+
+/* What a record without an answer has. */
+static enum mu_status make_left_out(struct prediction *p)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(MU_ALLOC(p->left_out, count_columns(p), "a prediction"));
+	for (size_t c = 0; c < count_columns(p); c++)
+		p->left_out[c] = NAN;
+out:
 	return st;
 }
 
@@ -149,7 +172,7 @@ static enum mu_status write_row(struct prediction *p, size_t n, const float *lab
 	enum mu_status st = MU_OK;
 	const size_t columns = p->sequences ? n : p->classes;
 
-	for (size_t i = 0; i < p->steps; i++)
+	for (size_t i = 0; p->labels && i < p->steps; i++)
 		p->labels[p->next * p->steps + i] =
 			i < n && !p->run->data->unlabelled ? labels[i] : NAN;
 	MU_TRY(write_values(p, row, columns));
@@ -226,7 +249,7 @@ static enum mu_status finish_file(struct prediction *p)
 	FILE *stream;
 
 	MU_TRY(pass_over(p, p->n));
-	if (!p->csv) {
+	if (p->labels) {
 		const size_t nbytes = p->n * p->steps * sizeof *p->labels;
 		const uint32_t checksums[2] = {p->checksum, mu_checksum(0, p->labels, nbytes)};
 
@@ -249,7 +272,7 @@ out:
 static enum mu_status check_target(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *const lists[] = {v->load, v->data_val, v->data_train};
+	const char *const lists[] = {v->load, v->data_val, v->data_train, v->label_val};
 	struct mu_array_file *file = NULL;
 	static const char *const outputs[] = {"probabilities", "log_probabilities", "values"};
 	bool holds = true;
@@ -294,6 +317,7 @@ static enum mu_status open_prediction(struct prediction *p)
 	p->values = p->sequences ? 2 * p->steps : p->classes;
 	p->n = data->n;
 	p->csv = mu_stem(p->conf->predict, ".csv") > 0;
+	p->npy = mu_stem(p->conf->predict, ".npy") > 0;
 	p->nbytes = sizeof(struct message) + p->batch * sizeof(uint32_t) +
 		    p->batch * (p->steps + p->values) * sizeof(float);
 	p->nbytes = (p->nbytes + 7) / 8 * 8;
@@ -305,7 +329,8 @@ static enum mu_status open_prediction(struct prediction *p)
 	MU_TRY(MU_ALLOC(p->all, p->nbytes * (size_t)p->members->num_workers,
 			"all workers' predictions of a step"));
 	MU_TRY(check_target(p->conf));
-	st = p->csv ? make_table(p) : make_arrays(p);
+	MU_TRY(make_left_out(p));
+	st = p->csv ? make_table(p) : p->npy ? make_npy(p) : make_arrays(p);
 	if (st != MU_OK && strncmp(mu_trace_message(), option, strlen(option)) != 0)
 		mu_trace_prefix("%s", option);
 	MU_TRY(st);

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* @np 0 */
+/* Arrays in .npy, .npz and .csv files: every type and order of numbers, targets, and every kind of
+ * bad file. */
+#include <muster/input.h>
+
+#include <zlib.h>
+
+#include "../lib/check.h"
+#include "../lib/scratch.h"
+
+enum { PATH_BYTES = 2 * SCRATCH_BYTES, FILE_BYTES = 1 << 12, MOST = 32 };
+
+static char folder[SCRATCH_BYTES];
+
+static const char *path_of(const char *name)
+{
+	static char path[2][PATH_BYTES];
+	static int turn;
+
+	turn = !turn;
+	snprintf(path[turn], PATH_BYTES, "%s/%s", folder, name);
+	return path[turn];
+}
+
+static void put_file(const char *name, const void *data, size_t nbytes)
+{
+	FILE *f = fopen(path_of(name), "wb");
+
+	if (!CHECK(f))
+		return;
+	CHECK(fwrite(data, 1, nbytes, f) == nbytes);
+	fclose(f);
+}
+
+static void put_text(const char *name, const char *text)
+{
+	put_file(name, text, strlen(text));
+}
+
+/* A .npy file into `out`: its bytes. */
+static size_t make_npy(uint8_t *out, int version, const char *header, const void *data,
+		       size_t nbytes)
+{
+	const size_t length = strlen(header), before = version == 1 ? 10 : 12;
+
+	memcpy(out, "\x93NUMPY", 6);
+	out[6] = (uint8_t)version;
+	out[7] = 0;
+	for (size_t i = 8; i < before; i++)
+		out[i] = (uint8_t)(length >> 8 * (i - 8));
+	memcpy(out + before, header, length);
+	memcpy(out + before + length, data, nbytes);
+	return before + length + nbytes;
+}
+
+static void put_npy(const char *name, const char *descr, const char *order, const char *shape,
+		    const void *data, size_t nbytes)
+{
+	uint8_t file[FILE_BYTES];
+	char header[256];
+
+	snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n",
+		 descr, order, shape);
+	put_file(name, file, make_npy(file, 1, header, data, nbytes));
+}
+
+static struct mu_input_config config_of(const char *data, const char *labels)
+{
+	static char paths[2][PATH_BYTES];
+	struct mu_input_config c = {.reader = "arrays", .batch = 1, .num_workers = 1};
+
+	snprintf(paths[0], PATH_BYTES, "%s/%s", folder, data);
+	snprintf(paths[1], PATH_BYTES, "%s/%s", folder, labels ? labels : "");
+	c.paths = paths[0];
+	c.labels = labels ? paths[1] : NULL;
+	return c;
+}
+
+/* All samples, one after another, and all targets. False: an error, which stays in the trace. */
+static bool read_all(const struct mu_input_config *c, struct mu_input *in, float *data,
+		     float *labels)
+{
+	bool good = mu_input_open(in, c) == MU_OK;
+
+	for (size_t i = 0; good && i < in->n; i++) {
+		uint32_t id;
+		struct mu_input_batch batch = {
+			.data = data + i * mu_input_sample(in, 0),
+			.labels = labels + i * mu_input_labels(in, 0),
+			.ids = &id,
+		};
+
+		good = mu_input_read(in, i, &batch) == MU_OK;
+	}
+	return good;
+}
+
+/* Samples and targets of files must be these. */
+static void check_read(const struct mu_input_config *c, const char *shape, const float *want,
+		       const float *targets)
+{
+	struct mu_input in;
+	float data[MOST], labels[MOST];
+	char text[MU_SAMPLE_TEXT];
+
+	if (!CHECK(read_all(c, &in, data, labels))) {
+		fprintf(stderr, "    %s: %s\n", c->paths, mu_trace_message());
+		mu_trace_clear();
+		return;
+	}
+	CHECK_TEXT(mu_sample_text(mu_input_shape(&in), ",", text, sizeof text), shape);
+	for (size_t i = 0; i < in.n * mu_input_sample(&in, 0); i++)
+		if (!CHECK(data[i] == want[i]))
+			fprintf(stderr, "    %s: number %zu is %g\n", c->paths, i, (double)data[i]);
+	for (size_t i = 0; i < in.n * mu_input_labels(&in, 0); i++)
+		CHECK(labels[i] == targets[i]);
+	mu_input_close(&in);
+}
+
+static void check_refused(const struct mu_input_config *c, const char *part1, const char *part2)
+{
+	struct mu_input in;
+	float data[MOST], labels[MOST];
+
+	if (!CHECK(!read_all(c, &in, data, labels)))
+		fprintf(stderr, "    %s was to be refused: %s\n", c->paths, part1);
+	CHECK_HAS(mu_trace_message(), part1);
+	CHECK_HAS(mu_trace_message(), part2);
+	CHECK(!strchr(mu_trace_message(), '\n'));
+	mu_trace_clear();
+	mu_input_close(&in);
+}
+
+static const float numbers[] = {1, 2, 3, 4, 5, 6};
+static const float classes[] = {2, 0};
+
+static void put_classes(void)
+{
+	put_npy("y.npy", "'|u1'", "False", "(2,)", "\2\0", 2);
+}
+
+/* ---- .npy ---- */
+
+#define BYTES(type, n) ((const type[]){1, 2, 3, 4, 5, 6}), n * sizeof(type)
+
+static void test_types(void)
+{
+	struct mu_input_config c;
+	const uint16_t halves[] = {0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600};
+	const uint8_t big[] = {0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6}, ones[] = {1, 0, 1, 1, 0, 0};
+	const uint8_t big_float[] = {0x3f, 0x80, 0, 0, 0x40, 0, 0, 0};
+
+	put_classes();
+	c = config_of("x.npy", "y.npy");
+	put_npy("x.npy", "'|u1'", "False", "(2, 3)", BYTES(uint8_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'|i1'", "False", "(2, 3)", BYTES(int8_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<u2'", "False", "(2, 3)", BYTES(uint16_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<i2'", "False", "(2, 3)", BYTES(int16_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<u4'", "False", "(2, 3)", BYTES(uint32_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<i4'", "False", "(2, 3)", BYTES(int32_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<u8'", "False", "(2L, 3L)", BYTES(uint64_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<i8'", "False", "(2, 3)", BYTES(int64_t, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<f2'", "False", "(2, 3)", halves, sizeof halves);
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<f4'", "False", "(2, 3)", BYTES(float, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'<f8'", "False", "(2, 3)", BYTES(double, 6));
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'>i2'", "False", "(2, 3)", big, sizeof big);
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'>f4'", "False", "(2,)", big_float, sizeof big_float);
+	check_read(&c, "1", numbers, classes);
+	put_npy("x.npy", "'|b1'", "False", "(2, 3)", ones, sizeof ones);
+	check_read(&c, "3", (const float[]){1, 0, 1, 1, 0, 0}, classes);
+}
+
+static void test_orders(void)
+{
+	const double fortran[] = {1, 4, 2, 5, 3, 6};
+	const uint8_t volume[] = {1, 9, 5, 13, 3, 11, 7, 15, 2, 10, 6, 14, 4, 12, 8, 16};
+	const float want[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+	struct mu_input_config c;
+	uint8_t file[FILE_BYTES];
+	const char *header = "{'shape':(2,1,1,3),\"fortran_order\":False,'descr':'<f4'}";
+
+	put_classes();
+	c = config_of("x.npy", "y.npy");
+	put_npy("x.npy", "'<f8'", "True", "(2, 3)", fortran, sizeof fortran);
+	check_read(&c, "3", numbers, classes);
+	put_npy("x.npy", "'|u1'", "True", "(2, 2, 2, 2)", volume, sizeof volume);
+	check_read(&c, "2,2,2", want, classes);
+	put_npy("x.npy", "'<i2'", "False", "(2, 1, 3)", BYTES(int16_t, 6));
+	check_read(&c, "1,3", numbers, classes);
+	put_npy("x.npy", "'<i2'", "False", "(2, 1, 1, 3, 1)", BYTES(int16_t, 6));
+	check_read(&c, "1,1,3,1", numbers, classes);
+	put_file("x.npy", file, make_npy(file, 3, header, BYTES(float, 6)));
+	check_read(&c, "1,1,3", numbers, classes);
+	put_file("x.dat", file, make_npy(file, 2, header, BYTES(float, 6))); /* by its bytes */
+	c = config_of("x.dat", "y.npy");
+	check_read(&c, "1,1,3", numbers, classes);
+}
+
+static void test_bad_npy(void)
+{
+	static const struct {
+		const char *descr, *shape, *part;
+	} bad[] = {
+		{"'|O'", "(2,)", "Python objects"},
+		{"[('a', '<f4'), ('b', '<i8', (2,))]", "(2,)", "a structured array"},
+		{"'|V8'", "(2,)", "a structured array"},
+		{"'<U3'", "(2,)", "strings"},
+		{"'|S3'", "(2,)", "strings"},
+		{"'<c8'", "(2,)", "complex"},
+		{"'<M8[ns]'", "(2,)", "dates"},
+		{"'<f16'", "(2,)", "long doubles"},
+		{"'<q9'", "(2,)", "'<q9'"},
+		{"'<f4'", "()", "a scalar"},
+		{"'<f4'", "(0, 3)", "there is no sample"},
+		{"'<f4'", "(3, 0)", "a sample of it has no numbers"},
+		{"'<f4'", "(1, 1, 1, 1, 1, 1)", "6 axes"},
+		{"'<f4'", "(2, 2)", "too short: 8 bytes of numbers, and its header promises 16"},
+		{"'<f4'", "(1,)", "too long"},
+		{"'<f4'", "(2, 4611686018427387904, 4)", "more bytes than any file"},
+		{"'<f4'", "(99999999999999999999999,)", "cannot be read"},
+		{"'<f4'", "(2", "cannot be read"},
+		{"'<f4'", "-2", "cannot be read"},
+	};
+	struct mu_input_config c = config_of("x.npy", "y.npy");
+	const float two[] = {1, 2};
+	uint8_t file[FILE_BYTES];
+	size_t n;
+
+	put_classes();
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		put_npy("x.npy", bad[i].descr, "False", bad[i].shape, two, sizeof two);
+		check_refused(&c, bad[i].part, "x.npy");
+	}
+	n = make_npy(file, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", two, 8);
+	memcpy(file + 8, "\xff\xff\xff\xff", 4);
+	put_file("x.npy", file, n);
+	check_refused(&c, "a header of 4294967295 bytes", "damaged or cut");
+	put_file("x.npy", file, 9);
+	check_refused(&c, "a header of", "damaged or cut");
+	file[6] = 4;
+	put_file("x.npy", file, n);
+	check_refused(&c, "version 4.0", "");
+	put_file("x.npy", file, 0);
+	check_refused(&c, "is no .npy file", "");
+	put_text("x.npy", "\x89HDF\r\n\x1a\n");
+	check_refused(&c, "is no .npy file", "89 48 44 46");
+}
+
+/* What float32 does not hold, with file, sample and element. */
+static void test_values(void)
+{
+	struct mu_input_config c = config_of("x.npy", "y.npy");
+	const float bad[] = {1, 2, 3, 4, NAN, 6};
+	const double large[] = {1, 2, 3, 4, 5, 1e300};
+	const int64_t whole[] = {1, 2, 3, 1 << 25, 5, (1 << 24) + 1};
+	const uint64_t most[] = {1, 2, 3, 4, 5, UINT64_MAX};
+	struct mu_input in;
+	float data[MOST], labels[MOST];
+
+	put_classes();
+	put_npy("x.npy", "'<f4'", "False", "(2, 1, 3)", bad, sizeof bad);
+	check_refused(&c, "sample 1, element 0,1 is NaN", "must be finite");
+	c.skip_bad_records = true;
+	CHECK(read_all(&c, &in, data, labels)); /* and sample 1 is left out */
+	CHECK(in.n_bad == 1);
+	mu_input_close(&in);
+	c.skip_bad_records = false;
+	put_npy("x.npy", "'<f8'", "False", "(2, 3)", large, sizeof large);
+	check_refused(&c, "sample 1, element 2 is 1e+300", "must be finite");
+	put_npy("x.npy", "'<i8'", "False", "(2, 3)", whole, sizeof whole);
+	check_refused(&c, "sample 1, element 2 is 16777217", "an integer that float32 does not");
+	put_npy("x.npy", "'<u8'", "False", "(2, 3)", most, sizeof most);
+	check_refused(&c, "sample 1, element 2 is 18446744073709551615", "an integer that");
+}
+
+/* ---- targets ---- */
+
+static void check_targets(const char *descr, const char *shape, const void *data, size_t nbytes,
+			  enum mu_number number)
+{
+	struct mu_input_config c = config_of("x.npy", "y.npy");
+	struct mu_input in;
+
+	put_npy("y.npy", descr, "False", shape, data, nbytes);
+	if (!CHECK(mu_input_open(&in, &c) == MU_OK)) {
+		fprintf(stderr, "    %s: %s\n", descr, mu_trace_message());
+		mu_trace_clear();
+		return;
+	}
+	CHECK(mu_input_field(&in, MU_FIELD_TARGET)->number == number);
+	CHECK((number == MU_NUMBER_FLOAT32) == (in.not_classes != NULL));
+	mu_input_close(&in);
+}
+
+static void test_targets(void)
+{
+	struct mu_input_config c = config_of("x.npy", "y.npy");
+	struct mu_input in;
+
+	put_npy("x.npy", "'<i2'", "False", "(2, 3)", BYTES(int16_t, 6));
+	check_targets("'<i8'", "(2,)", BYTES(int64_t, 2), MU_NUMBER_INT32);
+	check_targets("'<f4'", "(2, 1)", BYTES(float, 2), MU_NUMBER_FLOAT32);
+	check_targets("'<f4'", "(2, 3)", BYTES(float, 6), MU_NUMBER_FLOAT32);
+	check_targets("'<i8'", "(2,)", ((const int64_t[]){3, -1}), 16, MU_NUMBER_FLOAT32);
+	put_npy("y.npy", "'<i8'", "False", "(2,)", ((const int64_t[]){3, 7}), 16);
+	CHECK(mu_input_open(&in, &c) == MU_OK);
+	CHECK(in.classes == 8 && mu_input_width(&in) == 1);
+	mu_input_close(&in);
+	c.values = true;
+	CHECK(mu_input_open(&in, &c) == MU_OK);
+	CHECK(in.classes == 1);
+	CHECK(mu_input_field(&in, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32);
+	mu_input_close(&in);
+	c.values = false;
+	c.classes = 7;
+	check_refused(&c, "y.npy: has label 7; labels must be from 0 to 6", "number of classes");
+	c.classes = 0;
+	put_npy("y.npy", "'<i8'", "False", "(3,)", BYTES(int64_t, 3));
+	check_refused(&c, "x.npy has 2 samples", "y.npy has targets of 3");
+	c.labels = NULL;
+	check_refused(&c, "its targets are not known", "label train");
+	c.unlabelled = true;
+	check_read(&c, "3", numbers, (const float[]){0, 0});
+}
+
+/* The same samples in another order of bytes or axes are the same data; another number is not. */
+static void test_contents(void)
+{
+	const double fortran[] = {1, 4, 2, 5, 3, 6};
+	struct mu_input_config c = config_of("x.npy", "y.npy");
+	uint64_t hash[4];
+
+	put_classes();
+	for (int i = 0; i < 4; i++) {
+		struct mu_input in;
+		double data[] = {1, 2, 3, 4, 5, 6};
+
+		data[5] += i == 2;
+		put_npy("x.npy", "'<f8'", i == 1 ? "True" : "False", "(2, 3)",
+			i == 1 ? fortran : data, sizeof data);
+		if (i == 3)
+			put_npy("y.npy", "'|u1'", "False", "(2,)", "\2\1", 2);
+		if (!CHECK(mu_input_open(&in, &c) == MU_OK && mu_input_look(&in) == MU_OK))
+			return;
+		hash[i] = in.contents.records;
+		mu_input_close(&in);
+	}
+	CHECK(hash[0] == hash[1]);
+	CHECK(hash[0] != hash[2]);
+	CHECK(hash[0] != hash[3]);
+}
+
+/* ---- .npz ---- */
+
+static void put_u16(uint8_t *p, size_t value)
+{
+	p[0] = (uint8_t)value;
+	p[1] = (uint8_t)(value >> 8);
+}
+
+static void put_u32(uint8_t *p, size_t value)
+{
+	put_u16(p, value);
+	put_u16(p + 2, value >> 16);
+}
+
+struct archive {
+	uint8_t file[FILE_BYTES], directory[FILE_BYTES];
+	size_t n, directory_n, members;
+};
+
+/* A member of an archive; deflated, if that is asked for. */
+static void add_member(struct archive *a, const char *name, uint8_t *data, size_t nbytes,
+		       bool deflated)
+{
+	uint8_t packed[FILE_BYTES], *local = a->file + a->n, *p = a->directory + a->directory_n;
+	size_t n = nbytes;
+	z_stream z = {.next_in = data, .avail_in = (uInt)nbytes};
+
+	memcpy(packed, data, nbytes);
+	if (deflated) {
+		z.next_out = packed;
+		z.avail_out = sizeof packed;
+		CHECK(deflateInit2(&z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+		CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END);
+		deflateEnd(&z);
+		n = z.total_out;
+	}
+	memset(local, 0, 30);
+	memset(p, 0, 46);
+	memcpy(local, "PK\3\4", 4);
+	memcpy(p, "PK\1\2", 4);
+	put_u16(p + 10, deflated ? 8 : 0);
+	put_u32(p + 16, crc32(0, data, (uInt)nbytes));
+	put_u32(p + 20, n);
+	put_u32(p + 24, nbytes);
+	put_u16(p + 28, strlen(name));
+	put_u32(p + 42, a->n);
+	memcpy(p + 46, name, strlen(name));
+	put_u16(local + 26, strlen(name));
+	put_u16(local + 28, 4); /* an extra field, as NumPy writes one */
+	memcpy(local + 30, name, strlen(name));
+	memset(local + 30 + strlen(name), 0, 4);
+	memcpy(local + 34 + strlen(name), packed, n);
+	a->n += 34 + strlen(name) + n;
+	a->directory_n += 46 + strlen(name);
+	a->members++;
+}
+
+static void put_archive(const char *name, struct archive *a)
+{
+	uint8_t end[22] = "PK\5\6";
+	uint8_t file[3 * FILE_BYTES];
+
+	put_u16(end + 8, a->members);
+	put_u16(end + 10, a->members);
+	put_u32(end + 12, a->directory_n);
+	put_u32(end + 16, a->n);
+	memcpy(file, a->file, a->n);
+	memcpy(file + a->n, a->directory, a->directory_n);
+	memcpy(file + a->n + a->directory_n, end, sizeof end);
+	put_file(name, file, a->n + a->directory_n + sizeof end);
+}
+
+static size_t two_npys(uint8_t *x, uint8_t *y, size_t *ny)
+{
+	static const char of_x[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+	static const char of_y[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
+
+	*ny = make_npy(y, 1, of_y, "\2\0", 2);
+	return make_npy(x, 1, of_x, BYTES(float, 6));
+}
+
+static void test_npz(void)
+{
+	static uint8_t x[FILE_BYTES], y[FILE_BYTES];
+	struct archive a = {.n = 0}, b = {.n = 0}, bad;
+	size_t ny, nx = two_npys(x, y, &ny);
+	struct mu_input_config c = config_of("a.npz", NULL);
+
+	add_member(&a, "x.npy", x, nx, false);
+	add_member(&a, "y.npy", y, ny, true);
+	add_member(&a, "other.npy", y, ny, false);
+	put_archive("a.npz", &a);
+	check_read(&c, "3", numbers, classes);
+	c = config_of("a.npz:x", "a.npz:other");
+	check_read(&c, "3", numbers, classes);
+	c = config_of("a.npz", "a.npz"); /* member x, member y */
+	check_read(&c, "3", numbers, classes);
+	c = config_of("a.npz:z", "a.npz:y");
+	check_refused(&c, "has no array z; it has x, y, other", "a.npz:NAME");
+	c = config_of("a.npz:x", NULL);
+	check_refused(&c, "its targets are not known", "");
+
+	add_member(&b, "x_train.npy", x, nx, true);
+	add_member(&b, "y_train.npy", y, ny, true);
+	put_archive("b.npz", &b);
+	c = config_of("b.npz", NULL);
+	check_read(&c, "3", numbers, classes);
+	bad = b;
+	bad.file[50] ^= 1;
+	put_archive("b.npz", &bad);
+	check_refused(&c, "b.npz:x_train", "damaged");
+	bad = b;
+	put_u16(bad.directory + 8, 1);
+	put_archive("b.npz", &bad);
+	check_refused(&c, "is encrypted", "");
+	bad = b;
+	put_u16(bad.directory + 10, 12);
+	put_archive("b.npz", &bad);
+	check_refused(&c, "packed by method 12", "numpy.savez");
+	bad = b;
+	put_u32(bad.directory + 24, 0x7fffffff); /* promises 2 GB */
+	put_archive("b.npz", &bad);
+	check_refused(&c, "cannot be 2147483647", "");
+	put_file("b.npz", b.file, b.n);
+	check_refused(&c, "has no directory of a ZIP archive", "");
+}
+
+/* ---- .csv ---- */
+
+static void test_csv(void)
+{
+	struct mu_input_config c = config_of("t.csv", NULL);
+	const float targets[] = {3, 6}, first[] = {1, 4};
+	const float inputs[] = {1, 2, 4, 5}, others[] = {2, 3, 5, 6};
+
+	put_text("t.csv", "1,2,3\n4,5,6\n");
+	check_read(&c, "2", inputs, targets);
+	put_text("t.csv", "\xef\xbb\xbf"
+			  "a,b,t\r\n1.0,2e0,3\r\n+4.,5,6\r\n\r\n");
+	check_read(&c, "2", inputs, targets);
+	put_text("t.csv", "# made by a program\n\"a, first\",\"b \"\"q\"\"\",t\n\"1\" , 2,3\n4,5,6");
+	check_read(&c, "2", inputs, targets);
+	put_text("t.csv", "0,1,t\n1,2,3\n4,5,6\n"); /* as pandas names columns */
+	check_read(&c, "2", inputs, targets);
+	c.label_columns = "a";
+	put_text("t.csv", "a,b,t\n1,2,3\n4,5,6\n");
+	check_read(&c, "2", others, first);
+	c.label_columns = "1";
+	check_read(&c, "2", others, first);
+	c.label_columns = "t,b";
+	check_read(&c, "1", first, others);
+	c.label_columns = "none";
+	c.unlabelled = true;
+	check_read(&c, "3", numbers, (const float[]){0, 0});
+	c = config_of("t.csv", "y.csv");
+	put_text("y.csv", "3\n6\n");
+	check_read(&c, "3", numbers, targets);
+}
+
+static void test_bad_csv(void)
+{
+	static const struct {
+		const char *text, *part1, *part2;
+	} bad[] = {
+		{"", "the file is empty", ""},
+		{"a,b,t\n", "there is no sample", ""},
+		{"a,b,t\n1,,3\n", "t.csv:2:2: column b is missing", "fill it in"},
+		{"a,b,t\n1,NA,3\n", "t.csv:2:2: column b is missing: NA", ""},
+		{"a,b,t\n1,2,3\n4,5\n", "t.csv:3: has 2 columns", "the first line has 3"},
+		{"a,b,t\n1,2,3,4\n", "t.csv:2: has 4 columns", ""},
+		{"a,b,t\n\n1,2,3\n", "t.csv:2: has 1 column,", ""},
+		{"a,b,t\n1,high,3\n", "t.csv:2:2: column b is no number: \"high\"", ""},
+		{"1,high,3\n4,5,6\n", "t.csv:1:2: column 2 is no number", ""},
+		{"a,b,t\n1,0x10,3\n", "t.csv:2:2: column b is no number", ""},
+		{"a,b,t\n1,2e,3\n", "is no number", ""},
+		{"a,b,t\n1,nan,3\n", "t.csv:2:2: column b is nan", "finite"},
+		{"a,b,t\n1,-inf,3\n", "t.csv:2:2: column b is -inf", "finite"},
+		{"a,b,t\n1,1e60,3\n", "1e60", "float32 does not hold"},
+		{"a,b,t\n1,16777217,3\n", "16777217, an integer that float32", "rounded"},
+		{"a;b;t\n1;2;3\n", "t.csv:1: the separator is a semicolon", "sep=';'"},
+		{"a\tb\tt\n1\t2\t3\n", "t.csv:1: the separator is a tab", ""},
+		{"a;b;t\n1,5;2;3\n", "decimal comma", "decimal=','"},
+		{"1,5;2,5;3\n", "decimal comma", "decimal=','"},
+		{"a,b,t\n1,\"2,5\",3\n", "t.csv:2:2: column b is 2,5, with a decimal comma", ""},
+		{"a,b,t\n1,\"2,3\n", "t.csv:2:2: a quote", "not closed"},
+		{"a,a,t\n1,2,3\n", "two columns have the name \"a\"", ""},
+		{",a,t\n0,2,3\n", "the column has no name", "index=False"},
+		{"t\n1\n2\n", "has one column", "label train"},
+	};
+	struct mu_input_config c = config_of("t.csv", NULL);
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		put_text("t.csv", bad[i].text);
+		check_refused(&c, bad[i].part1, bad[i].part2);
+	}
+	put_text("t.csv", "a,b,t\n1,2,3\n");
+	c.label_columns = "price";
+	check_refused(&c, "has no column \"price\"", "it has a, b, t");
+	c.label_columns = "t,t";
+	check_refused(&c, "\"t\" is there twice", "");
+	c.label_columns = "a,b,t";
+	check_refused(&c, "all columns are targets", "");
+}
+
+/* Cells without a number are bad samples, if these are skipped. */
+static void test_skipped(void)
+{
+	struct mu_input_config c = config_of("t.csv", NULL);
+	struct mu_input in;
+	float data[MOST], labels[MOST];
+
+	c.skip_bad_records = true;
+	put_text("t.csv", "a,t\n1,2\n,3\n4,nan\n5,6\n");
+	CHECK(read_all(&c, &in, data, labels));
+	CHECK(in.n == 4 && in.n_bad == 2);
+	CHECK(data[0] == 1 && labels[0] == 2 && data[3] == 5 && labels[3] == 6);
+	mu_input_close(&in);
+	put_text("t.csv", "a,t\n1,2\nhigh,3\n");
+	check_refused(&c, "no number: \"high\"", ""); /* a column of words is no bad record */
+}
+
+int main(void)
+{
+	if (!scratch_make(folder))
+		return 1;
+	test_types();
+	test_orders();
+	test_bad_npy();
+	test_values();
+	test_targets();
+	test_contents();
+	test_npz();
+	test_csv();
+	test_bad_csv();
+	test_skipped();
+	scratch_remove(folder);
+	return check_failures() ? 1 : 0;
+}
