@@ -122,9 +122,9 @@ struct mu_input_config {
 	bool any_size;         /* there may be fewer records than a batch: no step then */
 	bool skip_bad_records; /* omit them from batches, and report them in the log */
 	bool unlabelled;       /* records, arrays: samples without labels are no error */
-	bool values;           /* arrays: integers among the targets are no classes either */
+	bool values;           /* arrays: integers among the targets are no classes either;
+				  synthetic: targets are numbers from 0 to 1 */
 	enum mu_number number; /* synthetic: INT32: samples are integers below classes */
-	bool values;           /* synthetic: targets are numbers from 0 to 1, no classes */
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
 	const struct mu_vocabulary *vocabulary;

@@ -48,7 +48,7 @@ struct mu_net_config {
 	const char *network; /* "lenet" */
 	struct mu_shape shape; /* of one sample: MU_SAMPLE(c, h, w) */
 	size_t classes;
-	long num_layers; /* 0 = the network's default */
+	long num_layers; /* 0 = the network's default; see enum mu_network_trait */
 	/* Settings of the network that differ from their defaults, by name: "num-hidden=8
 	 * dropout=0.1"; NULL: none. */
 	const char *options;
@@ -77,6 +77,7 @@ struct mu_training {
 enum mu_network_trait {
 	MU_NETWORK_DEPTHS = 1 << 0,    /* accepts num_layers */
 	MU_NETWORK_SEQUENCES = 1 << 1, /* reads word numbers, (n, 1, steps, 1) */
+	MU_NETWORK_LINEAR = 1 << 2,    /* accepts num_layers -1: no hidden layer */
 };
 
 /* Of a network's settings, at most: bytes of their struct, and rows. */

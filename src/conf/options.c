@@ -88,6 +88,9 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	v->facts.of_classes = !v->facts.of_values;
 	v->facts.reads_sequences = network->traits & MU_NETWORK_SEQUENCES;
 	v->network_name = network->name;
+	if (v->num_layers == 0 && (network->traits & MU_NETWORK_LINEAR) &&
+	    mu_options_given(o, "num-layers"))
+		v->num_layers = -1;
 	MU_TRY(mu_conf_training_settle(o, network, v));
 out:
 	return st;

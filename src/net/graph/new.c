@@ -63,7 +63,10 @@ enum mu_status mu_net_new_from(struct mu_net **out, const struct mu_network *net
 	if (config->classes == 0)
 		MU_FAIL(MU_ERR_USAGE, "network %s: the number of classes is not set",
 			network->name);
-	if (config->num_layers != 0 && !(network->traits & MU_NETWORK_DEPTHS))
+	if (config->num_layers < 0 && !(network->traits & MU_NETWORK_LINEAR))
+		MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s has hidden layers",
+			config->num_layers, network->name);
+	if (config->num_layers > 0 && !(network->traits & MU_NETWORK_DEPTHS))
 		MU_FAIL(MU_ERR_USAGE, "num_layers %ld: network %s comes in one depth",
 			config->num_layers, network->name);
 	if (config->objective && !network->objective)
