@@ -89,3 +89,30 @@ size_t mu_train_outputs(const struct conf *v, const struct mu_input *in)
 		return v->num_classes > 0 ? (size_t)v->num_classes : 1;
 	return mu_shape_channels(&mu_input_field(in, MU_FIELD_TARGET)->shape);
 }
+
+enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_input *in,
+				      const struct mu_loss *loss, size_t labels)
+{
+	enum mu_status st = MU_OK;
+	const size_t width = mu_input_width(in);
+	const char *place = v->label_train  ? v->label_train
+			    : v->data_train ? v->data_train
+					    : v->data_dir;
+
+	if (v->benchmark || in->unlabelled || !loss->of_classes)
+		goto out;
+	if (mu_input_field(in, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32 && width == 1)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: its targets are values, not classes (%s), and the loss, %s, needs "
+			"classes, integers from 0 on: --objective mse is for values",
+			place, in->not_classes ? in->not_classes : "real numbers", loss->help);
+	if (mu_input_field(in, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32 ||
+	    (labels == 1 && width > 1))
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: has %zu targets a sample (%s), and the loss, %s, needs the number of "
+			"a class: numpy.argmax(y, axis=1) makes that of one-hot rows; "
+			"--objective mse is for several values",
+			place, width, in->not_classes ? in->not_classes : "integers", loss->help);
+out:
+	return st;
+}

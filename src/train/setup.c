@@ -127,7 +127,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 		config.indexes = v->data_val_idx;
 		config.labels = v->label_val;
 	}
-	config.values = mu_input_field(&run->train, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32;
+	config.values |= mu_input_field(&run->train, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32;
 	config.classes = run->train.classes;
 	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
@@ -192,6 +192,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 	config.bytes = takes_bytes(run);
 	MU_TRY(mu_input_open(&run->train, &config));
 	config.bytes = false;
+	if (v->owner.objective)
+		MU_TRY(mu_train_check_targets(v, &run->train, v->owner.objective, 0));
 	*model = mu_train_describe_model(v, mu_input_shape(&run->train),
 					 mu_train_outputs(v, &run->train));
 	run->engine.steps = run->train.steps;
@@ -245,6 +247,8 @@ static enum mu_status setup_worker(struct train_run *run)
 		goto out;
 	if (!run->engine.net)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
+	MU_TRY(mu_train_check_targets(v, &run->train, mu_net_loss(run->engine.net),
+				      mu_net_labels(run->engine.net)));
 	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v));
 	MU_TRY(mu_engine_model_plan(&run->engine));
 	MU_TRY(mu_train_batch_open(&run->batches));
