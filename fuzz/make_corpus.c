@@ -247,6 +247,40 @@ static void make_safetensors(void)
 	put("safetensors/overlap", overlap, sizeof overlap - 1);
 }
 
+#define NPY(version, length, descr, order) \
+	"\x93NUMPY" version "\0" length "{'descr': '" descr "', 'fortran_order': " order \
+	", 'shape': (2, 3), }\n"
+
+/* The first byte says which format, see target_rows.c. */
+static void make_rows(void)
+{
+	static const char plain[] = "\0" NPY("\1", "\74\0", "|u1", "False") "\1\2\3\4\5\6";
+	static const char fortran[] =
+		"\x40" NPY("\2", "\73\0\0\0", ">i2", "True") "\0\1\0\4\0\2\0\5\0\3\0\6";
+	static const char huge[] = "\0" NPY("\3", "\xf0\xff\xff\xff", "<f8", "False") "12345678";
+	/* Members x and y, y deflated. */
+	static const char npz[] =
+		"\1PK\3\4\24\0\0\0\0\0\0\0\0\0\0\0\0\0\114\0\0\0\114\0\0\0\5\0\0\0x.npy" NPY(
+			"\1", "\74\0", "|u1", "False") "\1\2\3\4\5\6";
+	static const char directory[] =
+		"PK\1\2\24\0\24\0\0\0\0\0\0\0\0\0\0\0\0\0\114\0\0\0\114\0\0\0\5\0\0\0\0\0\0\0"
+		"\0\0\0\0\0\0\0\0\0\0x.npyPK\5\6\0\0\0\0\1\0\1\0\63\0\0\0\157\0\0\0\0\0";
+	uint8_t bytes[1024], *const file = bytes + 1;
+	const size_t n = sizeof npz - 1;
+	uint32_t checksum = mu_checksum(0, npz + 1 + 35, 0114);
+
+	put("rows/plain", plain, sizeof plain - 1);
+	put("rows/fortran", fortran, sizeof fortran - 1);
+	put("rows/huge", huge, sizeof huge - 1);
+	memcpy(bytes, npz, n);
+	memcpy(bytes + n, directory, sizeof directory - 1);
+	for (int i = 0; i < 4; i++, checksum >>= 8)
+		file[n - 1 + 16 + (size_t)i] = (uint8_t)checksum;
+	put("rows/npz", bytes, n + sizeof directory - 1);
+	put_text("rows/csv", "\x02" "a,b,\"the price\"\r\n1,2.5,-3e-2\r\n4,5,6\r\n\r\n");
+	put_text("rows/bad", "\x82" "# by hand\n1;2,5;3\n4;5\n");
+}
+
 /* A file as small as HDF5 makes them. */
 static void make_arrays(void)
 {
@@ -311,6 +345,7 @@ int main(int argc, char **argv)
 	make_cifar();
 	make_params();
 	make_safetensors();
+	make_rows();
 	make_arrays();
 	make_dense();
 	make_h5("data_file/encoded", false, 1);

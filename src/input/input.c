@@ -12,6 +12,7 @@
 #include "pipeline.h"
 #include "cache.h"
 #include "reader.h"
+#include "storage/rows/rows.h"
 
 enum { LIST_BYTES = 256, FILES_BYTES = 1024 };
 
@@ -59,19 +60,27 @@ static const char *list_files(char text[FILES_BYTES])
 	return text;
 }
 
-static bool has_folders(const char *dir)
+/* What a folder without data files has instead: the end of a message. */
+static const char *find_others(const char *dir)
 {
 	DIR *d = opendir(dir);
-	const struct dirent *entry;
-	struct stat status;
-	bool has = false;
+	const char *advice = "";
+	bool folder = false;
 
-	while (d && !has && (entry = readdir(d)))
-		has = entry->d_name[0] != '.' &&
-		      fstatat(dirfd(d), entry->d_name, &status, 0) == 0 && S_ISDIR(status.st_mode);
+	for (const struct dirent *entry; d && !folder && (entry = readdir(d));) {
+		struct stat status;
+
+		if (entry->d_name[0] == '.' || fstatat(dirfd(d), entry->d_name, &status, 0) != 0)
+			continue;
+		folder = S_ISDIR(status.st_mode);
+		if (folder)
+			advice = "; a folder of images for each class is for data train";
+		else if (!*advice)
+			advice = mu_rows_advice(entry->d_name);
+	}
 	if (d)
 		closedir(d);
-	return has;
+	return advice;
 }
 
 enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
@@ -86,8 +95,8 @@ enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
 		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s; it must be a folder with %s", dir,
 			strerror(errno), list_files(list));
 	if (!S_ISDIR(status.st_mode))
-		MU_FAIL(MU_ERR_IO, "%s: is not a folder; it must be one with %s", dir,
-			list_files(list));
+		MU_FAIL(MU_ERR_IO, "%s: is not a folder; it must be one with %s%s", dir,
+			list_files(list), mu_rows_advice(dir));
 	for (int i = 0; i < NUM_READERS; i++) {
 		size_t sets = readers[i]->find ? readers[i]->find(dir, found, sizeof found) : 0;
 
@@ -101,10 +110,7 @@ enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader)
 	}
 	if (n == 0)
 		MU_FAIL(MU_ERR_IO, "%s: holds no data files; looked for %s%s", dir,
-			list_files(list),
-			has_folders(dir)
-				? "; a folder of images for each class is for data train"
-				: "");
+			list_files(list), find_others(dir));
 	if (n > 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: holds %zu data sets (%s), and only one is allowed; looked for %s",

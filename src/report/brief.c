@@ -46,9 +46,9 @@ static void put_data(const struct mu_engine *e)
 
 	if (e->validate)
 		snprintf(validation, sizeof validation, " + %zu for validation", e->validate->n);
-	put("data", "%zu sample%s%s, %s, %zu class%s: %s", in->n, MU_S(in->n), validation,
+	put("data", "%zu sample%s%s, %s, %zu %s: %s", in->n, MU_S(in->n), validation,
 	    mu_sample_text(mu_input_shape(in), " x ", shape, sizeof shape), in->classes,
-	    MU_ES(in->classes),
+	    mu_report_outputs(in),
 	    v->benchmark    ? "random numbers"
 	    : v->data_train ? v->data_train
 			    : v->data_dir);

@@ -31,6 +31,8 @@ struct report_view {
 void mu_report_start(const struct report_view *view);
 /* One line about the data. */
 void mu_report_data(const struct mu_engine *e);
+/* What in->classes counts: "class", "classes", "value" or "values". */
+const char *mu_report_outputs(const struct mu_input *in);
 enum mu_status mu_report_ranks(const struct mu_engine *e);
 
 /* ---- environment.c: variables of other libraries that results may depend on ---- */

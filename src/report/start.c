@@ -206,6 +206,13 @@ static void report_model(const struct mu_engine *e)
 	report_convolutions(e);
 }
 
+const char *mu_report_outputs(const struct mu_input *in)
+{
+	if (mu_input_field(in, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32)
+		return in->classes == 1 ? "value" : "values";
+	return in->classes == 1 ? "class" : "classes";
+}
+
 void mu_report_data(const struct mu_engine *e)
 {
 	const struct mu_input *in = e->train;
@@ -215,10 +222,10 @@ void mu_report_data(const struct mu_engine *e)
 	in->ops->describe(in, what, sizeof what);
 	if (e->validate)
 		snprintf(more, sizeof more, ", %zu for validation", e->validate->n);
-	mu_log_detail("data %s: %zu sample%s for training%s, shape (%s), %zu class%s: %s",
+	mu_log_detail("data %s: %zu sample%s for training%s, shape (%s), %zu %s: %s",
 		      in->ops->name, in->n, MU_S(in->n), more,
 		      mu_sample_text(mu_input_shape(in), ", ", shape, sizeof shape), in->classes,
-		      MU_ES(in->classes), what);
+		      mu_report_outputs(in), what);
 	if (in->n_class_names > 0 && in->n_class_names < in->classes)
 		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
 			    e->conf->data_train, in->n_class_names, in->classes, in->classes);

@@ -52,6 +52,8 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 		config->reader = mu_conf_reads_tokens(v)   ? "tokens"
 				 : mu_conf_reads_arrays(v) ? "arrays"
 							   : "records";
+		if (v->predict && mu_conf_reads_arrays(v)) /* which may have no targets */
+			config->classes = (size_t)v->num_classes;
 		config->net_shape = config->shape;
 		if (!v->image_shape)
 			config->shape = (struct mu_shape){0};

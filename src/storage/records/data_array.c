@@ -81,7 +81,8 @@ enum mu_status mu_data_check_format(const struct mu_file *f, hid_t file)
 	if (!found || strcmp(text, MU_DATA_FORMAT) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: is an HDF5 file, but no data file: its attribute \"format\" is %s%s; "
-			"expected " MU_DATA_FORMAT,
+			"expected " MU_DATA_FORMAT "; of arrays of another program "
+			"numpy.save('x.npy', h5py.File(FILE)['NAME'][:]) makes files that are read",
 			path, found ? "" : "missing", text);
 	MU_TRY(get_number(f, file, "version", &version, &found));
 	if (!found)

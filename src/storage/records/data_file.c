@@ -222,7 +222,9 @@ static enum mu_status check_superblock(const struct data_file *d)
 	if (head[8] < 2)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"%s: is in HDF5's old file format (superblock %u), which has no checksums; "
-			"h5repack -j 1 makes a new one",
+			"h5repack -j 1 makes a new one of a file of im2rec or h5rec; of arrays of "
+			"another program numpy.save('x.npy', h5py.File(FILE)['NAME'][:]) makes "
+			"files that are read",
 			d->file.path, head[8]);
 out:
 	return st;

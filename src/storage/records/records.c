@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "storage/file.h"
+#include "storage/rows/rows.h"
 
 enum { WHERE_BYTES = 600, FILES_BYTES = 512 };
 
@@ -95,9 +96,9 @@ static enum mu_status find_kind(const struct mu_records_ops **out, const char *p
 	}
 	MU_FAIL(MU_ERR_FORMAT,
 		"%s: holds no records that are known: %zu bytes, the first are %02x %02x %02x "
-		"%02x. Known: %s",
+		"%02x%s. Known: %s",
 		path, probe.nbytes, probe.head[0], probe.head[1], probe.head[2], probe.head[3],
-		known);
+		mu_rows_advice(path), known);
 out:
 	return st;
 }

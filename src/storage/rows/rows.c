@@ -149,8 +149,8 @@ static enum mu_status open_one(struct mu_rows_pair *pair, const struct mu_rows_c
 	mu_file_init(&pair->target.file);
 	if (!f)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: is no file of arrays that is known: .npy, .npz or .csv is needed",
-			path);
+			"%s: is no file of arrays that is known: .npy, .npz or .csv is needed%s",
+			path, mu_rows_advice(path));
 	colon = find_member(path, f);
 	if (snprintf(file, sizeof file, "%.*s", colon ? (int)(colon - path) : PATH_BYTES, path) >=
 	    PATH_BYTES)

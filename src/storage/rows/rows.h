@@ -63,6 +63,9 @@ struct mu_rows_config {
 bool mu_rows_known(const char *path);
 /* "npy", "csv": the format of such a file. */
 const char *mu_rows_format_name(const char *path);
+/* What to do with a file that is not read as data, "; it is a TIFF image: ...", for the end of a
+ * message; "": nothing is known of it. */
+const char *mu_rows_advice(const char *path);
 /* Release by _close, also after an error. */
 enum mu_status mu_rows_open(struct mu_rows_pair *pair, const struct mu_rows_config *config);
 void mu_rows_close(struct mu_rows_pair *pair);

@@ -438,9 +438,10 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 	char text[512] = "";
 
 	if (p->run->data->unlabelled) {
-		mu_log_info("%s: predicted %.0f images in %.3f s: %.2f samples/sec",
+		mu_log_info("%s: predicted %.0f %s in %.3f s: %.2f samples/sec",
 			    p->run->parameters ? p->run->parameters : "initial parameters",
-			    m->samples, seconds, m->samples / seconds);
+			    m->samples, p->run->data->ops->colour_images ? "images" : "samples",
+			    seconds, m->samples / seconds);
 		goto out;
 	}
 	MU_TRY(mu_engine_metrics_choose(&shown, mu_net_loss(p->run->batches->engine->net),
