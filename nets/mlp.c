@@ -25,7 +25,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 
 const struct mu_network mu_network_mlp = {
 	.name = "mlp",
-	.help = "perceptron: fc 128, fc 64, relu; --num-layers 0: linear",
+	.help = "perceptron: fc 128, fc 64, relu; without hidden layers: linear",
 	.traits = MU_NETWORK_LINEAR,
 	.shape = MU_SAMPLE(1, 28, 28),
 	.classes = 10,

@@ -1,42 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 0 */
-/* Arrays in .npy, .npz and .csv files: every type and order of numbers, targets, and every kind of
+/* Arrays in .npy and .npz files: every type and order of numbers, targets, and every kind of
  * bad file. */
-#include <muster/input.h>
-
 #include <zlib.h>
 
-#include "../lib/check.h"
-#include "../lib/scratch.h"
+#include "../lib/array_files.h"
 
-enum { PATH_BYTES = 2 * SCRATCH_BYTES, FILE_BYTES = 1 << 12, MOST = 32 };
-
-static char folder[SCRATCH_BYTES];
-
-static const char *path_of(const char *name)
-{
-	static char path[2][PATH_BYTES];
-	static int turn;
-
-	turn = !turn;
-	snprintf(path[turn], PATH_BYTES, "%s/%s", folder, name);
-	return path[turn];
-}
-
-static void put_file(const char *name, const void *data, size_t nbytes)
-{
-	FILE *f = fopen(path_of(name), "wb");
-
-	if (!CHECK(f))
-		return;
-	CHECK(fwrite(data, 1, nbytes, f) == nbytes);
-	fclose(f);
-}
-
-static void put_text(const char *name, const char *text)
-{
-	put_file(name, text, strlen(text));
-}
+enum { FILE_BYTES = 1 << 12 };
 
 /* A .npy file into `out`: its bytes. */
 static size_t make_npy(uint8_t *out, int version, const char *header, const void *data,
@@ -63,73 +33,6 @@ static void put_npy(const char *name, const char *descr, const char *order, cons
 	snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n",
 		 descr, order, shape);
 	put_file(name, file, make_npy(file, 1, header, data, nbytes));
-}
-
-static struct mu_input_config config_of(const char *data, const char *labels)
-{
-	static char paths[2][PATH_BYTES];
-	struct mu_input_config c = {.reader = "arrays", .batch = 1, .num_workers = 1};
-
-	snprintf(paths[0], PATH_BYTES, "%s/%s", folder, data);
-	snprintf(paths[1], PATH_BYTES, "%s/%s", folder, labels ? labels : "");
-	c.paths = paths[0];
-	c.labels = labels ? paths[1] : NULL;
-	return c;
-}
-
-/* All samples, one after another, and all targets. False: an error, which stays in the trace. */
-static bool read_all(const struct mu_input_config *c, struct mu_input *in, float *data,
-		     float *labels)
-{
-	bool good = mu_input_open(in, c) == MU_OK;
-
-	for (size_t i = 0; good && i < in->n; i++) {
-		uint32_t id;
-		struct mu_input_batch batch = {
-			.data = data + i * mu_input_sample(in, 0),
-			.labels = labels + i * mu_input_labels(in, 0),
-			.ids = &id,
-		};
-
-		good = mu_input_read(in, i, &batch) == MU_OK;
-	}
-	return good;
-}
-
-/* Samples and targets of files must be these. */
-static void check_read(const struct mu_input_config *c, const char *shape, const float *want,
-		       const float *targets)
-{
-	struct mu_input in;
-	float data[MOST], labels[MOST];
-	char text[MU_SAMPLE_TEXT];
-
-	if (!CHECK(read_all(c, &in, data, labels))) {
-		fprintf(stderr, "    %s: %s\n", c->paths, mu_trace_message());
-		mu_trace_clear();
-		return;
-	}
-	CHECK_TEXT(mu_sample_text(mu_input_shape(&in), ",", text, sizeof text), shape);
-	for (size_t i = 0; i < in.n * mu_input_sample(&in, 0); i++)
-		if (!CHECK(data[i] == want[i]))
-			fprintf(stderr, "    %s: number %zu is %g\n", c->paths, i, (double)data[i]);
-	for (size_t i = 0; i < in.n * mu_input_labels(&in, 0); i++)
-		CHECK(labels[i] == targets[i]);
-	mu_input_close(&in);
-}
-
-static void check_refused(const struct mu_input_config *c, const char *part1, const char *part2)
-{
-	struct mu_input in;
-	float data[MOST], labels[MOST];
-
-	if (!CHECK(!read_all(c, &in, data, labels)))
-		fprintf(stderr, "    %s was to be refused: %s\n", c->paths, part1);
-	CHECK_HAS(mu_trace_message(), part1);
-	CHECK_HAS(mu_trace_message(), part2);
-	CHECK(!strchr(mu_trace_message(), '\n'));
-	mu_trace_clear();
-	mu_input_close(&in);
 }
 
 static const float numbers[] = {1, 2, 3, 4, 5, 6};
@@ -490,100 +393,6 @@ static void test_npz(void)
 	check_refused(&c, "has no directory of a ZIP archive", "");
 }
 
-/* ---- .csv ---- */
-
-static void test_csv(void)
-{
-	struct mu_input_config c = config_of("t.csv", NULL);
-	const float targets[] = {3, 6}, first[] = {1, 4};
-	const float inputs[] = {1, 2, 4, 5}, others[] = {2, 3, 5, 6};
-
-	put_text("t.csv", "1,2,3\n4,5,6\n");
-	check_read(&c, "2", inputs, targets);
-	put_text("t.csv", "\xef\xbb\xbf"
-			  "a,b,t\r\n1.0,2e0,3\r\n+4.,5,6\r\n\r\n");
-	check_read(&c, "2", inputs, targets);
-	put_text("t.csv", "# made by a program\n\"a, first\",\"b \"\"q\"\"\",t\n\"1\" , 2,3\n4,5,6");
-	check_read(&c, "2", inputs, targets);
-	put_text("t.csv", "0,1,t\n1,2,3\n4,5,6\n"); /* as pandas names columns */
-	check_read(&c, "2", inputs, targets);
-	c.label_columns = "a";
-	put_text("t.csv", "a,b,t\n1,2,3\n4,5,6\n");
-	check_read(&c, "2", others, first);
-	c.label_columns = "1";
-	check_read(&c, "2", others, first);
-	c.label_columns = "t,b";
-	check_read(&c, "1", first, others);
-	c.label_columns = "none";
-	c.unlabelled = true;
-	check_read(&c, "3", numbers, (const float[]){0, 0});
-	c = config_of("t.csv", "y.csv");
-	put_text("y.csv", "3\n6\n");
-	check_read(&c, "3", numbers, targets);
-}
-
-static void test_bad_csv(void)
-{
-	static const struct {
-		const char *text, *part1, *part2;
-	} bad[] = {
-		{"", "the file is empty", ""},
-		{"a,b,t\n", "there is no sample", ""},
-		{"a,b,t\n1,,3\n", "t.csv:2:2: column b is missing", "fill it in"},
-		{"a,b,t\n1,NA,3\n", "t.csv:2:2: column b is missing: NA", ""},
-		{"a,b,t\n1,2,3\n4,5\n", "t.csv:3: has 2 columns", "the first line has 3"},
-		{"a,b,t\n1,2,3,4\n", "t.csv:2: has 4 columns", ""},
-		{"a,b,t\n\n1,2,3\n", "t.csv:2: has 1 column,", ""},
-		{"a,b,t\n1,high,3\n", "t.csv:2:2: column b is no number: \"high\"", ""},
-		{"1,high,3\n4,5,6\n", "t.csv:1:2: column 2 is no number", ""},
-		{"a,b,t\n1,0x10,3\n", "t.csv:2:2: column b is no number", ""},
-		{"a,b,t\n1,2e,3\n", "is no number", ""},
-		{"a,b,t\n1,nan,3\n", "t.csv:2:2: column b is nan", "finite"},
-		{"a,b,t\n1,-inf,3\n", "t.csv:2:2: column b is -inf", "finite"},
-		{"a,b,t\n1,1e60,3\n", "1e60", "float32 does not hold"},
-		{"a,b,t\n1,16777217,3\n", "16777217, an integer that float32", "rounded"},
-		{"a;b;t\n1;2;3\n", "t.csv:1: the separator is a semicolon", "sep=';'"},
-		{"a\tb\tt\n1\t2\t3\n", "t.csv:1: the separator is a tab", ""},
-		{"a;b;t\n1,5;2;3\n", "decimal comma", "decimal=','"},
-		{"1,5;2,5;3\n", "decimal comma", "decimal=','"},
-		{"a,b,t\n1,\"2,5\",3\n", "t.csv:2:2: column b is 2,5, with a decimal comma", ""},
-		{"a,b,t\n1,\"2,3\n", "t.csv:2:2: a quote", "not closed"},
-		{"a,a,t\n1,2,3\n", "two columns have the name \"a\"", ""},
-		{",a,t\n0,2,3\n", "the column has no name", "index=False"},
-		{"t\n1\n2\n", "has one column", "label train"},
-	};
-	struct mu_input_config c = config_of("t.csv", NULL);
-
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		put_text("t.csv", bad[i].text);
-		check_refused(&c, bad[i].part1, bad[i].part2);
-	}
-	put_text("t.csv", "a,b,t\n1,2,3\n");
-	c.label_columns = "price";
-	check_refused(&c, "has no column \"price\"", "it has a, b, t");
-	c.label_columns = "t,t";
-	check_refused(&c, "\"t\" is there twice", "");
-	c.label_columns = "a,b,t";
-	check_refused(&c, "all columns are targets", "");
-}
-
-/* Cells without a number are bad samples, if these are skipped. */
-static void test_skipped(void)
-{
-	struct mu_input_config c = config_of("t.csv", NULL);
-	struct mu_input in;
-	float data[MOST], labels[MOST];
-
-	c.skip_bad_records = true;
-	put_text("t.csv", "a,t\n1,2\n,3\n4,nan\n5,6\n");
-	CHECK(read_all(&c, &in, data, labels));
-	CHECK(in.n == 4 && in.n_bad == 2);
-	CHECK(data[0] == 1 && labels[0] == 2 && data[3] == 5 && labels[3] == 6);
-	mu_input_close(&in);
-	put_text("t.csv", "a,t\n1,2\nhigh,3\n");
-	check_refused(&c, "no number: \"high\"", ""); /* a column of words is no bad record */
-}
-
 int main(void)
 {
 	if (!scratch_make(folder))
@@ -595,9 +404,6 @@ int main(void)
 	test_targets();
 	test_contents();
 	test_npz();
-	test_csv();
-	test_bad_csv();
-	test_skipped();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;
 }

@@ -257,7 +257,8 @@ static enum mu_status check_predict(const struct conf *v)
 
 	if (v->predict && !hdf5 && !mu_stem(v->predict, ".csv") && !mu_stem(v->predict, ".npy"))
 		MU_FAIL(MU_ERR_USAGE,
-			"--predict %s: a name that ends in .h5, .csv or .npy is needed", v->predict);
+			"--predict %s: a name that ends in .h5, .csv or .npy is needed",
+			v->predict);
 	if (hdf5 && !mu_array_file_supported())
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"--predict %s: this build has no HDF5; a .csv or .npy file is possible",

@@ -35,13 +35,15 @@ static const struct {
 	 "; it is a NetCDF file: numpy.save('x.npy', netCDF4.Dataset(FILE)['NAME'][:]) makes an "
 	 "array that is read"},
 	{"|.h5|.hdf5|.hdf|.nc|", "\x89HDF\r\n\x1a\n", 8,
-	 "; it is an HDF5 file: numpy.save('x.npy', h5py.File(FILE)['NAME'][:]) makes an array that "
+	 "; it is an HDF5 file: numpy.save('x.npy', h5py.File(FILE)['NAME'][:]) makes an array "
+	 "that "
 	 "is read"},
 	{"|.mat|", "MATLAB", 6,
 	 "; it is a file of MATLAB's: numpy.save('x.npy', scipy.io.loadmat(FILE)['NAME']) makes an "
 	 "array that is read"},
 	{"|.safetensors|", NULL, 0,
-	 "; it is a safetensors file: numpy.save('x.npy', safetensors.numpy.load_file(FILE)['NAME'])"
+	 "; it is a safetensors file: numpy.save('x.npy', "
+	 "safetensors.numpy.load_file(FILE)['NAME'])"
 	 " makes an array that is read"},
 	{"|.pt|.pth|", NULL, 0,
 	 "; it is a file of PyTorch's: numpy.save('x.npy', torch.load(FILE).numpy()) of a tensor "
@@ -77,7 +79,8 @@ const char *mu_rows_advice(const char *path)
 
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
 		if (ends(path, table[i].endings) ||
-		    (table[i].start && n >= table[i].n && memcmp(start, table[i].start, table[i].n) == 0))
+		    (table[i].start && n >= table[i].n &&
+		     memcmp(start, table[i].start, table[i].n) == 0))
 			return table[i].advice;
 	return "";
 }

@@ -144,11 +144,15 @@ static enum mu_status find_cell(struct mu_rows *rows, const struct header *h)
 	static const struct {
 		char kind;
 		const char *what;
-	} others[] = {{'[', "a structured array"}, {'O', "an array of Python objects (a pickle)"},
-		      {'U', "an array of strings"}, {'S', "an array of strings"},
-		      {'a', "an array of strings"}, {'c', "an array of complex numbers"},
+	} others[] = {{'[', "a structured array"},
+		      {'O', "an array of Python objects (a pickle)"},
+		      {'U', "an array of strings"},
+		      {'S', "an array of strings"},
+		      {'a', "an array of strings"},
+		      {'c', "an array of complex numbers"},
 		      {'V', "a structured array, or one of a type that NumPy does not know"},
-		      {'M', "an array of dates"}, {'m', "an array of durations"},
+		      {'M', "an array of dates"},
+		      {'m', "an array of durations"},
 		      {'f', "an array of long doubles"}};
 	const int order = 1;
 	const bool little = *(const char *)&order == 1, mark = strchr("<>|=", *h->descr) != NULL;
@@ -158,16 +162,16 @@ static enum mu_status find_cell(struct mu_rows *rows, const struct header *h)
 		if (strcmp(type, names[i]) == 0 || (i == MU_CELL_U1 && strcmp(type, "b1") == 0)) {
 			rows->cell = (enum mu_cell)i;
 			rows->integers = i < MU_CELL_F2;
-			rows->swapped = mu_cell_bytes(rows->cell) > 1 &&
-					*h->descr == (little ? '>' : '<');
+			rows->swapped =
+				mu_cell_bytes(rows->cell) > 1 && *h->descr == (little ? '>' : '<');
 			return MU_OK;
 		}
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (*type == others[i].kind)
 			MU_FAIL(MU_ERR_FORMAT,
 				"%s: is %s (type '%s'); real numbers are needed: uint8 to int64, "
-				"float16, float32, float64 or bool", rows->name, others[i].what,
-				h->descr);
+				"float16, float32, float64 or bool",
+				rows->name, others[i].what, h->descr);
 	MU_FAIL(MU_ERR_FORMAT, "%s: has numbers of type '%s', which is not known", rows->name,
 		h->descr);
 out:
@@ -188,7 +192,8 @@ static enum mu_status read_header(struct mu_rows *rows, const struct mu_rows_par
 	if (got < MAGIC || memcmp(head, magic, MAGIC) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: is no .npy file: it begins with %02x %02x %02x %02x, not with \\x93 "
-			"and NUMPY", rows->name, head[0], head[1], head[2], head[3]);
+			"and NUMPY",
+			rows->name, head[0], head[1], head[2], head[3]);
 	if (head[6] < 1 || head[6] > 3)
 		MU_FAIL(MU_ERR_FORMAT, "%s: has version %d.%d of the format; 1 to 3 are known",
 			rows->name, head[6], head[7]);
@@ -199,7 +204,8 @@ static enum mu_status read_header(struct mu_rows *rows, const struct mu_rows_par
 	if (got < before || length > part->n - before)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: a header of %zu bytes is promised, and the file has %zu: it is "
-			"damaged or cut", rows->name, length, part->n);
+			"damaged or cut",
+			rows->name, length, part->n);
 	if (length > HEADER_MAX)
 		MU_FAIL(MU_ERR_FORMAT, "%s: a header of %zu bytes; at most %d are possible",
 			rows->name, length, HEADER_MAX);

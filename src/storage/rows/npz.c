@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .npz files: ZIP archives (PKWARE, "APPNOTE.TXT", 4.3 and 4.5.3) of .npy files, stored or deflated.
- * Without a name the input is member x and the targets are y, or as Keras names them.
+ * .npz files: ZIP archives (PKWARE, "APPNOTE.TXT", 4.3 and 4.5.3) of .npy files, stored or
+ * deflated. Without a name the input is member x and the targets are y, or as Keras names them.
  */
 #include <string.h>
 #include <zlib.h>
@@ -12,13 +12,13 @@
 #include "storage/records/record_io.h"
 
 enum {
-	END_BYTES = 22,       /* of the end of the directory, without its comment */
-	LOCATOR_BYTES = 20,   /* zip64: where its end of the directory is */
+	END_BYTES = 22,     /* of the end of the directory, without its comment */
+	LOCATOR_BYTES = 20, /* zip64: where its end of the directory is */
 	END64_BYTES = 56,
-	ENTRY_BYTES = 46,     /* of the directory, without names */
-	LOCAL_BYTES = 30,     /* before a member's bytes, without names */
+	ENTRY_BYTES = 46, /* of the directory, without names */
+	LOCAL_BYTES = 30, /* before a member's bytes, without names */
 	COMMENT_MAX = 65535,
-	RATIO_MAX = 1032,     /* largest compression ratio of deflate */
+	RATIO_MAX = 1032, /* largest compression ratio of deflate */
 	NAME_BYTES = 256,
 	STORED = 0,
 	DEFLATED = 8,
@@ -253,7 +253,8 @@ static enum mu_status find_data(const struct archive *a, const char *name, const
 	if (e->method != STORED && e->method != DEFLATED)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: is packed by method %u of ZIP; stored and deflated are read: "
-			"numpy.savez and numpy.savez_compressed write these", name, e->method);
+			"numpy.savez and numpy.savez_compressed write these",
+			name, e->method);
 	if (e->method == STORED && e->packed != e->nbytes)
 		MU_FAIL(MU_ERR_FORMAT, "%s: is damaged: it has two sizes", name);
 	if (e->at > all || all - e->at < LOCAL_BYTES)
@@ -289,8 +290,8 @@ out:
 	return st;
 }
 
-/* Members where no name is given: inputs, then targets; a pair belongs together. Of training, and of
- * validation. */
+/* Members where no name is given: inputs, then targets; a pair belongs together. For training,
+ * then for validation. */
 static const char *const usual[2][5][2] = {
 	{{"x", "y"}, {"X", "Y"}, {"x_train", "y_train"}, {"x_val", "y_val"}, {"x_test", "y_test"}},
 	{{"x_val", "y_val"}, {"x_test", "y_test"}, {"x", "y"}, {"X", "Y"}, {"x_train", "y_train"}}};
@@ -329,7 +330,7 @@ static enum mu_status open_npz(struct mu_rows_pair *pair, const struct mu_rows_c
 	MU_TRY(read_directory(&a));
 	if (member ? !find_entry(&a, member, &e) : !find_usual(&a, config, &e, &beside))
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no array %s; it has %s: write %s:NAME", path,
-			member			? member
+			member                  ? member
 			: config->targets_alone ? "y"
 						: "x",
 			list_entries(&a, list, sizeof list), path);

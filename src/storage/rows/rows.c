@@ -96,7 +96,8 @@ enum mu_status mu_rows_set_shape(struct mu_rows *rows, int ndims, const size_t *
 	if (ndims == 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: is a scalar, one number without axes; an array (samples, ...) is "
-			"needed", rows->name);
+			"needed",
+			rows->name);
 	if (ndims > MU_MAX_DIMS)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: has %d axes; at most %d are possible, (samples, c, d, h, w)",
@@ -179,7 +180,8 @@ enum mu_status mu_rows_open(struct mu_rows_pair *pair, const struct mu_rows_conf
 	if (pair->target.n == 0 && !config->unlabelled)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its targets are not known: a file of labels (label train, label val) "
-			"is needed", config->data);
+			"is needed",
+			config->data);
 	if (pair->target.n > 0 && pair->target.n != pair->data.n)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s has %zu sample%s, and %s has targets of %zu: there must be as many",
@@ -222,7 +224,8 @@ enum mu_status mu_rows_bytes(const struct mu_rows *rows, size_t i, struct mu_rec
 	MU_TRY(mu_record_buffer_grow(buffer, 0, nbytes));
 	MU_TRY(mu_file_read(&rows->file, rows->at + i * rows->stride, buffer->bytes, nbytes));
 	if (rows->swapped)
-		mu_rows_swap(buffer->bytes, mu_shape_sample(&rows->shape), mu_cell_bytes(rows->cell));
+		mu_rows_swap(buffer->bytes, mu_shape_sample(&rows->shape),
+			     mu_cell_bytes(rows->cell));
 	*out = buffer->bytes;
 out:
 	return st;
@@ -300,12 +303,24 @@ static void print_cell(const struct mu_rows *rows, const uint8_t *cell, char *te
 
 	switch (rows->cell) {
 	case MU_CELL_U8: memcpy(&u, cell, 8); break;
-	case MU_CELL_U4: memcpy(&large, cell, 4); u = large; break;
+	case MU_CELL_U4:
+		memcpy(&large, cell, 4);
+		u = large;
+		break;
 	case MU_CELL_I8: memcpy(&i, cell, 8); break;
-	case MU_CELL_I4: memcpy(&small, cell, 4); i = small; break;
+	case MU_CELL_I4:
+		memcpy(&small, cell, 4);
+		i = small;
+		break;
 	case MU_CELL_F8: memcpy(&d, cell, 8); break;
-	case MU_CELL_F4: memcpy(&f, cell, 4); d = (double)f; break;
-	case MU_CELL_F2: mu_dtype_to_float(MU_FLOAT16, &f, cell, 1); d = (double)f; break;
+	case MU_CELL_F4:
+		memcpy(&f, cell, 4);
+		d = (double)f;
+		break;
+	case MU_CELL_F2:
+		mu_dtype_to_float(MU_FLOAT16, &f, cell, 1);
+		d = (double)f;
+		break;
 	default: break;
 	}
 	if (rows->cell == MU_CELL_U8 || rows->cell == MU_CELL_U4)

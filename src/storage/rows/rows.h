@@ -23,8 +23,18 @@
 
 /* Types of numbers in files. */
 enum mu_cell {
-	MU_CELL_U1, MU_CELL_I1, MU_CELL_U2, MU_CELL_I2, MU_CELL_U4, MU_CELL_I4, MU_CELL_U8,
-	MU_CELL_I8, MU_CELL_F2, MU_CELL_F4, MU_CELL_F8, MU_CELLS
+	MU_CELL_U1,
+	MU_CELL_I1,
+	MU_CELL_U2,
+	MU_CELL_I2,
+	MU_CELL_U4,
+	MU_CELL_I4,
+	MU_CELL_U8,
+	MU_CELL_I8,
+	MU_CELL_F2,
+	MU_CELL_F4,
+	MU_CELL_F8,
+	MU_CELLS
 };
 
 size_t mu_cell_bytes(enum mu_cell cell);
@@ -35,12 +45,12 @@ struct mu_rows {
 	size_t n;              /* rows; 0: there is no such array */
 	struct mu_shape shape; /* of a row, as a sample has it */
 	enum mu_cell cell;
-	bool integers;      /* by type; in a text: all are written so */
-	bool swapped;       /* the bytes of a number are in the other order than this machine's */
+	bool integers;       /* by type; in a text: all are written so */
+	bool swapped;        /* the bytes of a number are in the other order than this machine's */
 	struct mu_file file; /* rows are read from it, if memory is NULL */
-	uint8_t *memory;    /* owned, aligned for its numbers */
-	size_t at, stride;  /* bytes before the first row; from a row to the next */
-	char *columns;      /* of a text: their names, one after another, each with a zero; owned */
+	uint8_t *memory;     /* owned, aligned for its numbers */
+	size_t at, stride;   /* bytes before the first row; from a row to the next */
+	char *columns; /* of a text: their names, one after another, each with a zero; owned */
 };
 
 /* What a file, or two, have: inputs and targets of the same samples. */

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Arrays of samples end to end: a linear regression on a table ends where the normal equations do,
+# on one rank and with servers; predictions, checkpoints, held-out samples; and every answer to data
+# that do not fit.
+# shellcheck disable=SC2086 # lists of options are words
+set -u
+# shellcheck source=mpi_tests/lib/lib.sh
+. "$SRCDIR/mpi_tests/lib/lib.sh"
+
+# Integers from 0 to 255 as a .npy file of bytes: npy FILE SHAPE NUMBER...
+npy() {
+	local file=$1 header
+	header="{'descr': '|u1', 'fortran_order': False, 'shape': ($2), }"
+	shift 2
+	{
+		printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header"
+		printf "$(printf '\\x%02x' "$@")"
+	} >"$file"
+}
+
+run() { timeout 100 "$TRAINER" "$@" >"$log" 2>&1; }
+refuse() { # PATTERN OPTION...
+	local pattern=$1
+	shift
+	run "$@" && fail "was not refused: $*"
+	expect "error: .*$pattern"
+}
+log=train.log
+
+# 240 samples of 4 inputs and 2 targets, numbers that float32 holds exactly.
+awk 'BEGIN {
+	srand(3)
+	print "a,b,c,d,price,area"
+	for (i = 0; i < 240; i++) {
+		for (k = 0; k < 4; k++) {
+			sum = -6
+			for (j = 0; j < 12; j++)
+				sum += rand()
+			x[k] = int(128 * sum) / 128
+			printf "%s,", x[k]
+		}
+		price = 2 * x[0] - x[1] + x[2] / 2 + 3 + rand() / 4
+		printf "%s,%s\n", int(1024 * price) / 1024, int(1024 * (x[3] - x[0] + rand())) / 1024
+	}
+}' >table.csv
+
+# The root mean square error of predictions is that of the best linear function: of the normal
+# equations of table.csv, by elimination. compare PREDICTIONS TARGETS
+compare() {
+	awk -F , -v targets="$2" '
+	FNR == 1 { next }
+	NR == FNR {
+		n++
+		for (k = 1; k <= 4; k++)
+			x[n, k] = $k
+		x[n, 5] = 1
+		for (t = 1; t <= targets; t++)
+			y[n, t] = $(4 + t)
+		next
+	}
+	{
+		m++
+		for (t = 1; t <= targets; t++)
+			found += ($(1 + targets + t) - y[m, t]) ^ 2
+	}
+	END {
+		for (t = 1; t <= targets; t++) {
+			split("", a)
+			split("", b)
+			for (s = 1; s <= n; s++)
+				for (i = 1; i <= 5; i++) {
+					b[i] += x[s, i] * y[s, t]
+					for (j = 1; j <= 5; j++)
+						a[i, j] += x[s, i] * x[s, j]
+				}
+			for (i = 1; i <= 5; i++)
+				for (k = 1; k <= 5; k++)
+					if (k != i) {
+						f = a[k, i] / a[i, i]
+						b[k] -= f * b[i]
+						for (j = i; j <= 5; j++)
+							a[k, j] -= f * a[i, j]
+					}
+			for (s = 1; s <= n; s++) {
+				d = -y[s, t]
+				for (i = 1; i <= 5; i++)
+					d += x[s, i] * b[i] / a[i, i]
+				best += d * d
+			}
+		}
+		d = sqrt(found / n / targets) - sqrt(best / n / targets)
+		print m " predictions; " d " above the smallest error"
+		exit !(m == n && d < 1e-6 && d > -1e-6)
+	}' table.csv "$1" >compared || fail "rmse: $(cat compared)"
+}
+
+model="--network mlp --num-layers 0 --objective mse --lr 0.1 --lr-schedule cosine --wd 0 --num-epochs 300"
+two="--data-train table.csv --label-columns price,area --batch-size 240 --model-prefix one --save-period 300"
+three="--data-train one.csv --batch-size 120 --model-prefix three --save-period 300"
+
+part "one rank, two targets"
+run $model $two || fail "exit status $?"
+expect 'shape .4., 2 values: table.csv .float32., numbers as they are; 2 targets of table.csv'
+run --load one-0300.h5 --data-val table.csv --label-columns price,area --predict p.csv || fail "exit status $?"
+[ "$(head -n 1 p.csv)" = id,target0,target1,value0,value1 ] || fail "names: $(head -n 1 p.csv)"
+compare p.csv 2
+run --load one-0300.h5 --data-val table.csv --label-columns price,area --evaluate || fail "exit status $?"
+expect 'one-0300.h5: mse 0\.[0-9]*; validated 240 samples'
+
+part "predictions as an array, with and without targets"
+cut -d , -f 1-4 table.csv >inputs.csv
+run --load one-0300.h5 --data-val inputs.csv --label-columns none --predict p.npy || fail "exit status $?"
+expect 'predicted 240 samples'
+[ "$(wc -c <p.npy)" = $((128 + 240 * 2 * 4)) ] || fail "p.npy has $(wc -c <p.npy) bytes"
+head -c 90 p.npy | tr -d '\0' | grep -aq "'descr': '[<>]f4', 'fortran_order': False, 'shape': (240, 2), }" ||
+	fail "header of p.npy"
+# What was predicted is an array that is read, and is what the other file says.
+run $model --num-epochs 1 --data-train inputs.csv --label-columns none --label-train p.npy --batch-size 240 \
+	--load one-0300.h5 || fail "exit status $?"
+expect 'Epoch\[0\] Train-mse=0\.000000$'
+
+part "two workers and a server, and the last column as the target"
+cut -d , -f 1-5 table.csv >one.csv
+timeout 100 $MPIRUN -np 3 "$TRAINER" $model --kv-store dist_sync --num-servers 1 $three >"$log" 2>&1 ||
+	fail "exit status $?"
+expect 'one.csv: the last one of 5 columns is the target, column price'
+run --load three-0300.h5 --data-val one.csv --predict p.csv || fail "exit status $?"
+compare p.csv 1
+
+part "checkpoints know the data and the model"
+refuse 'was saved with (data|other training data)' $model --num-epochs 301 $three --label-columns a --resume auto
+run $model --num-epochs 301 $two --resume auto || fail "exit status $?"
+expect 'Epoch\[300\] Train-mse'
+refuse 'samples .*4.*5|needs|shape|5' --load one-0300.h5 --data-val one.csv --label-columns none --evaluate
+
+part "classes, other shapes, parts of the data"
+npy x.npy '12, 1, 2, 2' 0 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 \
+	2
+npy y.npy '12,' 0 1 2 0 1 2 0 1 2 0 1 2
+npy rows.npy '12, 3' 0 0 1 0 1 0 1 0 0 0 0 1 0 1 0 1 0 0 0 0 1 0 1 0 1 0 0 0 0 1 0 1 0 1 0 0
+npy short.npy '11,' 0 1 2 0 1 2 0 1 2 0 1
+classes="--network mlp --num-epochs 1 --batch-size 2"
+run $classes --data-train x.npy --label-train y.npy --val-split 0.25 --num-examples 8 --shuffle 0 ||
+	fail "exit status $?"
+expect '8 samples for training, 3 for validation, shape .1, 2, 2., 3 classes: x.npy .uint8., numbers as they are; 1 t'
+expect '1 target of y.npy .uint8., classes'
+expect 'Validation-accuracy'
+run $classes --data-train x.npy --label-train y.npy --data-val x.npy --label-val y.npy || fail "exit status $?"
+expect 'Validation-accuracy'
+run $classes --data-train x.npy --label-train y.npy --objective mse || fail "exit status $?"
+expect 'Train-mse'
+printf 'a,t\n1,0\n2,1\n,0\n4,1\n5,nan\n6,1\n' >holes.csv
+run $classes --data-train holes.csv --skip-bad-records 1 --objective mse || fail "exit status $?"
+expect 'skipped: holes.csv, sample 2|skipped: holes.csv: sample 2'
+expect 'skipped: .*sample 4, column t is NaN'
+
+part "what does not fit"
+refuse 'one.csv: its targets are values, not classes .they are float32., and the loss, softmax.*--objective mse' \
+	--network mlp --data-train one.csv
+refuse 'rows.npy: has 3 targets a sample .integers..*numpy.argmax' $classes --data-train x.npy --label-train rows.npy
+refuse 'x.npy has 12 samples, and short.npy has targets of 11' $classes --data-train x.npy --label-train short.npy
+refuse 'x.npy: its targets are not known.*--label-train' $classes --data-train x.npy
+refuse 'holes.csv:4:1: column a is missing.*--skip-bad-records' $classes --data-train holes.csv
+refuse 'label 2; labels must be from 0 to 1.*--num-classes' $classes --data-train x.npy --label-train y.npy \
+	--num-classes 2
+refuse 'x.npy is read as|x.npy: network lstm reads sequences' --network lstm --data-train x.npy --label-train y.npy
+refuse 'rgb-mean with --data-train x.npy: it is for images' $classes --data-train x.npy --label-train y.npy \
+	--rgb-mean 1,2,3
+refuse 'label-train with --data-train .*: it is for arrays' $classes --data-train list.lst --label-train y.npy
+refuse 'label-val needs --data-val' $classes --data-train x.npy --label-train y.npy --label-val y.npy
+refuse 'network lstm has hidden layers' --network lstm --num-layers -1 --benchmark 1
+
+part "files of other programs"
+printf 'PAR1 and more' >t.parquet
+printf 'II*\0 and more' >t.tif
+printf 'CDF\001 and more' >t.nc
+printf 'MATLAB 5.0' >t.mat
+printf '\211HDF\r\n\032\n\002 and more' >t.h5
+mkdir arrays && cp x.npy arrays
+for file in t.parquet t.tif t.nc t.mat; do
+	refuse "$file: .*(x.npy|x.csv)" --network mlp --data-train $file
+	refuse "$file: .*(x.npy|x.csv)" $classes --data-train x.npy --label-train $file
+done
+refuse 't.h5: .*HDF5.*numpy.save' $classes --data-train x.npy --label-train t.h5
+refuse 'arrays: holds no data files.*--data-train x.npy and --label-train y.npy' --network mlp --data-dir arrays
+refuse 'x.npy: is not a folder.*--data-train x.npy' --network mlp --data-dir x.npy
+finish
