@@ -33,8 +33,8 @@ struct mu_net;
 /*
  * What backward computes again instead of keeping it in memory; results are the same. AUTO: in
  * float32 batch-norms and sums. ATTENTION: besides, whatever the type, what costs little:
- * attention, layer normalisation, smooth activations. ALL: all but sums, so that a residual
- * network keeps its sums only.
+ * attention, layer normalisation, smooth activations, products. ALL: all but sums, so that a
+ * residual network keeps its sums only.
  */
 enum mu_recompute {
 	MU_RECOMPUTE_AUTO,
@@ -223,6 +223,9 @@ int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *at
 		      const char *name);
 int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name);
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name);
+/* Element by element, of two tensors of one shape: a gate, such as SiLU(a) b (Shazeer, GLU variants
+ * improve transformer, 2020). */
+int mu_net_product(struct mu_net *net, int a, int b, const char *name);
 int mu_net_concat(struct mu_net *net, int n, const int *ins, const char *name);
 /* For sequences (n, c, h, 1): see struct mu_embedding and struct mu_lstm in device.h. A fully
  * connected layer per step, such as the last one, is a 1 x 1 convolution. */

@@ -264,3 +264,41 @@ void test_multiply(const struct variant *v)
 	for (size_t i = 0; i < v->n; i++)
 		rig_expect(y, v->type, i, rig_at(x, v->type, i) * (double)factor[i]);
 }
+
+/* in the second way over its first factor */
+void test_product_of(const struct variant *v)
+{
+	const void *a = rig_numbers(v->type, v->n, 60), *b = rig_numbers(v->type, v->n, 61);
+	void *y = v->odd ? rig_copy(a, v->type, v->n) : rig_numbers(v->type, v->n, 62);
+	const struct cuda_product_of args = {
+		.a = v->odd ? y : a, .b = b, .y = y, .type = v->type, .n = v->n};
+
+	RUN_EIGHTS(product_of, v, &args);
+	for (size_t i = 0; i < v->n; i++)
+		rig_expect(y, v->type, i, rig_at(a, v->type, i) * rig_at(b, v->type, i));
+}
+
+/* in the second way one gradient alone, over dy */
+void test_product_of_backward(const struct variant *v)
+{
+	const void *a = rig_numbers(v->type, v->n, 63), *b = rig_numbers(v->type, v->n, 64);
+	const void *dy = rig_numbers(v->type, v->n, 65);
+	void *da = rig_numbers(v->type, v->n, 66), *db = rig_numbers(v->type, v->n, 67);
+	void *over = rig_copy(dy, v->type, v->n);
+	const struct cuda_product_of_backward args = {.a = a,
+						      .b = b,
+						      .dy = v->odd ? over : dy,
+						      .da = v->odd ? NULL : da,
+						      .db = v->odd ? over : db,
+						      .type = v->type,
+						      .n = v->n};
+
+	RUN_EIGHTS(product_of_backward, v, &args);
+	for (size_t i = 0; i < v->n; i++) {
+		const double g = rig_at(dy, v->type, i);
+
+		rig_expect(args.db, v->type, i, g * rig_at(a, v->type, i));
+		if (!v->odd)
+			rig_expect(da, v->type, i, g * rig_at(b, v->type, i));
+	}
+}

@@ -16,6 +16,7 @@
 #define LSTM(...) .kind = MU_OP_LSTM, ATTR(lstm, .units = __VA_ARGS__)
 #define LAYER_NORM(...) .kind = MU_OP_LAYER_NORM, ATTR(layer_norm, .eps = __VA_ARGS__)
 #define SMOOTH(name) .kind = MU_OP_SMOOTH, .attr = &name
+#define PRODUCT .kind = MU_OP_PRODUCT
 #define ATTEND(n, ...) .kind = MU_OP_ATTENTION, ATTR(attention, .heads = n, __VA_ARGS__)
 #define POSITIONS(...) .kind = MU_OP_POSITIONS, ATTR(positions, __VA_ARGS__)
 #define ELEMENT(...) \
@@ -383,6 +384,9 @@ const struct op_case op_cases[] = {
 	{"sum relu, both shared", .kind = MU_OP_SUM,
 	 IN(IMAGE(2, 3, 3, 2), IMAGE(2, 3, 3, 2)), .shared_grads = 3, .fused = &relu,
 	 .no_differences = true},
+	{"product", PRODUCT, IN(IMAGE(2, 7, 4, 5), IMAGE(2, 7, 4, 5))},
+	{"product of vectors, frozen", PRODUCT, IN(VECTOR(3, 17), VECTOR(3, 17)), .frozen = 1},
+	{"product, 16", PRODUCT, IN(IMAGE(1, 16, 3, 3), IMAGE(1, 16, 3, 3)), .frozen = 2},
 	{"sum in place", .kind = MU_OP_SUM, IN(VECTOR(2, 9), VECTOR(2, 9)), .in_place = true},
 
 	{"concat of 2", .kind = MU_OP_CONCAT, IN(IMAGE(2, 3, 4, 5), IMAGE(2, 2, 4, 5))},

@@ -219,13 +219,13 @@ static const enum mu_op_kind kinds[] = {
 	MU_OP_CONCAT,      MU_OP_SUM,         MU_OP_ACTIVATION,      MU_OP_SPLIT,
 	MU_OP_DROPOUT,     MU_OP_FLATTEN,     MU_OP_LSTM,            MU_OP_LAYER_NORM,
 	MU_OP_SMOOTH,      MU_OP_ATTENTION,   MU_OP_ATTENTION,       MU_OP_POSITIONS,
-	MU_OP_STEP,
+	MU_OP_STEP,        MU_OP_PRODUCT,
 };
 
-/* Further inputs of a sum and a concat, outputs of a split. */
+/* Further inputs of a sum, a product and a concat, outputs of a split. */
 static void draw_several(struct random_case *r, struct draw *d)
 {
-	int n = draw_int(d, 2, OP_MAX_TENSORS);
+	int n = r->c.kind == MU_OP_PRODUCT ? 2 : draw_int(d, 2, OP_MAX_TENSORS);
 
 	if (r->c.kind == MU_OP_SPLIT) {
 		r->c.n_outputs = n;

@@ -110,9 +110,20 @@ static struct piece add_residual(struct mu_net *net, struct draw *d, struct piec
 	return x;
 }
 
+/* It, times a branch of it between 0 and 1, or times itself. */
+static struct piece add_product(struct mu_net *net, struct draw *d, struct piece x)
+{
+	struct piece gate = draw_chance(d, 80) ? add_unit(net, d, x, x.c) : x;
+
+	gate.tensor = mu_net_activation(net, gate.tensor, MU_ACTIVATION_SIGMOID, NULL);
+	x.tensor = mu_net_product(net, draw_chance(d, 80) ? x.tensor : gate.tensor, gate.tensor,
+				  NULL);
+	return x;
+}
+
 static struct piece add_block(struct mu_net *net, struct draw *d, struct piece x)
 {
-	switch (draw_int(d, 0, 11)) {
+	switch (draw_int(d, 0, 12)) {
 	case 0:
 	case 1: return add_pooling(net, d, x);
 	case 2: {
@@ -128,6 +139,7 @@ static struct piece add_block(struct mu_net *net, struct draw *d, struct piece x
 	case 7: return add_residual(net, d, x);
 	case 8: return add_activation(net, d, x);
 	case 9: return add_norm(net, d, x);
+	case 10: return add_product(net, d, x);
 	default: return add_unit(net, d, x, draw_channels(d, 64));
 	}
 }

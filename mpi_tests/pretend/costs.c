@@ -59,6 +59,8 @@ COST(add, (a->n_x + (a->of ? 1 : 0)) * T * n, T *n)
 COST(multiply, (T + 4) * n, T *n)
 COST(smooth, T *n, T *n)
 COST(smooth_backward, 2 * T * n, T *n)
+COST(product_of, 2 * T * n, T *n)
+COST(product_of_backward, 3 * T * n, (a->da && a->db ? 2 : 1) * T * n)
 /* a row is read three times, in backward twice: from a cache but for the first time */
 COST(layer_norm,
      T *(double)a->channels *n + (a->beta ? 8.0 : 4.0) * (double)a->channels,

@@ -56,6 +56,8 @@
 	F(normalize_backward) \
 	F(smooth) \
 	F(smooth_backward) \
+	F(product_of) \
+	F(product_of_backward) \
 	F(split_heads) \
 	F(join_heads)
 #define CUDA_ROWS(F) \
@@ -183,6 +185,15 @@ struct cuda_multiply {
 	int type;
 	size_t n;
 };
+
+/* y = a b; backward: da = dy b, db = dy a, either NULL: not wanted */
+struct cuda_product_of {
+	const void *a, *b, *dy;
+	void *y, *da, *db;
+	int type;
+	size_t n;
+};
+#define cuda_product_of_backward cuda_product_of
 
 /* Copy rows of `row` elements from distance from_step to distance to_step. */
 struct cuda_copy_rows {

@@ -222,4 +222,40 @@ CUDA_FUNCTION void multiply_at(const struct cuda_multiply *a, size_t at)
 	set_eight(a->y, a->type, at, m, v);
 }
 
+CUDA_FUNCTION void product_of_at(const struct cuda_product_of *a, size_t at)
+{
+	const int m = of_eight(at, a->n);
+	float x[CUDA_EIGHT], v[CUDA_EIGHT];
+
+	eight_at(x, a->a, a->type, at, m);
+	eight_at(v, a->b, a->type, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		v[k] *= x[k];
+	set_eight(a->y, a->type, at, m, v);
+}
+
+/* v times the eight of x become the eight of dx. */
+CUDA_FUNCTION void set_product(const struct cuda_product_of *a, size_t at, void *dx, const void *x,
+			       const float *v)
+{
+	const int m = of_eight(at, a->n);
+	float y[CUDA_EIGHT];
+
+	if (!dx)
+		return;
+	eight_at(y, x, a->type, at, m);
+	for (int k = 0; k < CUDA_EIGHT; k++)
+		y[k] *= v[k];
+	set_eight(dx, a->type, at, m, y);
+}
+
+CUDA_FUNCTION void product_of_backward_at(const struct cuda_product_of_backward *a, size_t at)
+{
+	float dy[CUDA_EIGHT];
+
+	eight_at(dy, a->dy, a->type, at, of_eight(at, a->n));
+	set_product(a, at, a->da, a->b, dy);
+	set_product(a, at, a->db, a->a, dy);
+}
+
 #endif
