@@ -24,6 +24,7 @@ extern const struct mu_network mu_network_gpt2;
 extern const struct mu_network mu_network_gpt2_355m;
 extern const struct mu_network mu_network_gpt2_774m;
 extern const struct mu_network mu_network_gpt2_1558m;
+extern const struct mu_network mu_network_llama;
 extern const struct mu_network mu_network_vit_tiny;
 extern const struct mu_network mu_network_vit_small;
 extern const struct mu_network mu_network_vit_base;
@@ -50,6 +51,7 @@ const struct mu_network *const mu_network_table[] = {
 	&mu_network_gpt2_355m,
 	&mu_network_gpt2_774m,
 	&mu_network_gpt2_1558m,
+	&mu_network_llama,
 	&mu_network_vit_tiny,
 	&mu_network_vit_small,
 	&mu_network_vit_base,

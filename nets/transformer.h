@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of transformers, for gpt2.c and vit.c. */
+/* Blocks of transformers, for gpt2.c and vit.c; settings of theirs and of llama.c. */
 #ifndef NETS_TRANSFORMER_H
 #define NETS_TRANSFORMER_H
 
@@ -21,7 +21,7 @@ struct mu_transformer_settings {
 
 #define MU_TRANSFORMER_SETTING(name, type, member) \
 	MU_SETTING(name, type, struct mu_transformer_settings, member), .automatic = true
-#define MU_TRANSFORMER_SETTINGS \
+#define MU_TRANSFORMER_SIZES \
 	{MU_TRANSFORMER_SETTING("num-hidden", INT, hidden), \
 	 .similar = "n-embd|hidden-size|d-model", .initial = "0", .max = 1e6, \
 	 .record = MU_RECORD_SHAPES, \
@@ -29,7 +29,9 @@ struct mu_transformer_settings {
 	{MU_TRANSFORMER_SETTING("num-heads", INT, heads), \
 	 .similar = "heads|n-head|num-attention-heads", .initial = "0", .max = 1e6, \
 	 .record = MU_RECORD_NEEDED, \
-	 .help = "N  heads of attention (0: the network's default)"}, \
+	 .help = "N  heads of attention (0: the network's default)"}
+#define MU_TRANSFORMER_SETTINGS \
+	MU_TRANSFORMER_SIZES, \
 	{MU_TRANSFORMER_SETTING("layer-norm-eps", REAL, norm_eps), \
 	 .similar = "layer-norm-epsilon|norm-eps|norm-epsilon|layernorm-epsilon", \
 	 .initial = "0", .max = 1, .record = MU_RECORD_UNSEEN, \

@@ -20,7 +20,7 @@
 enum { MAX_STEPS = 10, MAX_BATCH = 16, MAX_LABELS = 64 };
 
 struct golden {
-	char network[64], options[64];
+	char network[64], options[160];
 	struct mu_net_config net;
 	bool padded;
 	size_t batch, steps, arrays, parameters;
@@ -91,6 +91,9 @@ static void parse(struct golden *g, const char *text)
 		g->net.options = g->options;
 		g->padded = lstm;
 	}
+	if (strstr(text, "\"settings\"") &&
+	    CHECK(sscanf(value(text, "settings"), "\"%159[^\"]\"", g->options) == 1))
+		g->net.options = g->options;
 	g->sequences = shape[0] == 1 && shape[2] == 1;
 	g->batch = whole(text, "batch");
 	g->steps = whole(text, "steps");
@@ -319,6 +322,8 @@ static const struct course courses[] = {
 	{"resnet-50", 2, 1e-4, 5e-4},
 	{"lstm", MAX_STEPS, 1e-6, 1e-6},
 	{"gpt2", MAX_STEPS, 1e-6, 1e-6},
+	{"llama", MAX_STEPS, 1e-6, 1e-6},
+	{"llama-tied", MAX_STEPS, 1e-6, 1e-6},
 	{"vit", MAX_STEPS, 1e-6, 1e-6},
 };
 

@@ -15,7 +15,13 @@
 #include "net/plan.h"
 
 enum { STEPS = 9, CLASSES = 11, MANY = 4100, HIDDEN = 12, SAMPLES = 2 };
-#define SETTINGS "num-hidden=12 num-heads=3"
+
+/* Of llama the heads share keys, and have not the width together. */
+static const struct text {
+	const char *network, *settings, *training;
+} gpt2 = {"gpt2", "num-hidden=12 num-heads=3", "num-hidden=12 num-heads=3 dropout=0.2"},
+  llama = {"llama", "num-hidden=12 num-heads=6 num-kv-heads=2 head-dim=4 intermediate-size=20",
+	   "num-hidden=12 num-heads=6 num-kv-heads=2 head-dim=4 tie-weights=1"};
 
 struct model {
 	struct mu_net *net;
@@ -23,14 +29,15 @@ struct model {
 	float *weights, labels[SAMPLES * STEPS];
 };
 
-static enum mu_status open_model(struct model *m, struct mu_device *device, size_t steps)
+static enum mu_status open_model(struct model *m, const struct text *text,
+				 struct mu_device *device, size_t steps)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_net_config config = {.network = "gpt2",
+	const struct mu_net_config config = {.network = text->network,
 					     .shape = MU_SAMPLE(1, steps, 1),
 					     .classes = CLASSES,
 					     .num_layers = 2,
-					     .options = SETTINGS};
+					     .options = text->settings};
 
 	*m = (struct model){.net = NULL};
 	MU_TRY(mu_net_new(&m->net, &config));
@@ -86,14 +93,15 @@ static void compare(struct model *whole, struct model *one, const char *device)
 }
 
 /* SOME steps, then the same number again, then one: with the memory of the plan for one step. */
-static void compare_some(struct model *whole, struct model *one, struct mu_device *device)
+static void compare_some(struct model *whole, struct model *one, const struct text *text,
+			 struct mu_device *device)
 {
 	enum { SOME = (STEPS - 1) / 2 };
 	const float *all = run(whole), *p;
 	struct model some;
 	double worst = 0;
 
-	if (!CHECK(open_model(&some, device, SOME) == MU_OK) ||
+	if (!CHECK(open_model(&some, text, device, SOME) == MU_OK) ||
 	    !CHECK(mu_plan_share_past(some.plan, one->plan) == MU_OK))
 		goto out;
 	for (size_t i = 0; i < 2; i++) {
@@ -148,18 +156,18 @@ static void refuse_wide(struct mu_device *device)
 	close_model(&m);
 }
 
-static void test_device(const char *name)
+static void test_device(const char *name, const struct text *text)
 {
 	struct mu_device device;
 	struct model whole, one;
 
 	if (!CHECK(mu_device_open(&device, name, 2) == MU_OK))
 		return;
-	if (CHECK(open_model(&whole, &device, STEPS) == MU_OK) &&
-	    CHECK(open_model(&one, &device, 1) == MU_OK)) {
+	if (CHECK(open_model(&whole, text, &device, STEPS) == MU_OK) &&
+	    CHECK(open_model(&one, text, &device, 1) == MU_OK)) {
 		if (CHECK(mu_plan_remember(one.plan, STEPS) == MU_OK)) {
 			compare(&whole, &one, name);
-			compare_some(&whole, &one, &device);
+			compare_some(&whole, &one, text, &device);
 		}
 		close_model(&one);
 	}
@@ -178,7 +186,7 @@ static void test_tie(void)
 	size_t n = 0, head;
 
 	if (!CHECK(mu_device_open(&device, "ref", 1) == MU_OK) ||
-	    !CHECK(open_model(&m, &device, STEPS) == MU_OK))
+	    !CHECK(open_model(&m, &gpt2, &device, STEPS) == MU_OK))
 		return;
 	mu_net_counts(m.net, &counts);
 	mu_plan_slices(m.plan, &n);
@@ -213,7 +221,7 @@ static void test_initial(void)
 	struct model m;
 
 	if (!CHECK(mu_device_open(&device, "ref", 1) == MU_OK) ||
-	    !CHECK(open_model(&m, &device, STEPS) == MU_OK))
+	    !CHECK(open_model(&m, &gpt2, &device, STEPS) == MU_OK))
 		return;
 	CHECK(mu_plan_init_weights(m.plan, "normal-0.02", 3, m.weights) == MU_OK);
 	CHECK_NEAR(deviation(&m, "h1_fc_weight"), 0.02, 0.002);
@@ -255,7 +263,8 @@ struct how {
 	enum mu_recompute recompute;
 	float loss_scale, smoothing;
 	bool ignores; /* every third label; and the last sample does not count */
-	const struct mu_network *network; /* NULL: gpt2 */
+	const struct mu_network *network; /* NULL: that of `text` */
+	const struct text *text;          /* NULL: gpt2 */
 };
 
 static enum mu_status set_batch(struct model *m, const struct how *how)
@@ -282,11 +291,12 @@ static enum mu_status open_training(struct model *m, struct mu_device *device,
 				    const struct how *how)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_net_config config = {.network = "gpt2",
+	const struct text *text = how->text ? how->text : &gpt2;
+	const struct mu_net_config config = {.network = text->network,
 					     .shape = MU_SAMPLE(1, STEPS, 1),
 					     .classes = MANY,
 					     .num_layers = 2,
-					     .options = SETTINGS " dropout=0.2",
+					     .options = text->training,
 					     .recompute = how->recompute};
 	const struct mu_net_config own = {.shape = MU_SAMPLE(1, STEPS, 1), .classes = MANY};
 
@@ -342,15 +352,16 @@ static double distance(const struct step *a, const struct step *b)
 	return worst;
 }
 
-static void test_gradients(const char *device)
+static void test_gradients(const char *device, const struct text *text)
 {
-	struct how how = {.dtype = MU_FLOAT32};
+	struct how how = {.dtype = MU_FLOAT32, .text = text};
 	struct step ref, none, again;
 
 	if (!CHECK(train("ref", &how, &ref) == MU_OK) ||
 	    !CHECK(train(device, &how, &none) == MU_OK))
 		return;
-	printf("%s: largest difference of a gradient %.1e\n", device, distance(&none, &ref));
+	printf("%s, %s: largest difference of a gradient %.1e\n", device, text->network,
+	       distance(&none, &ref));
 	CHECK(distance(&none, &ref) < 1e-5);
 	for (int level = MU_RECOMPUTE_ATTENTION; level <= MU_RECOMPUTE_ALL; level++) {
 		how.recompute = (enum mu_recompute)level;
@@ -432,7 +443,8 @@ static double relative(const float *a, const float *b, size_t n)
 static void test_half(const char *device, const struct how *how)
 {
 	const double allowed = how->dtype == MU_BFLOAT16 ? 0.02 : 0.0025;
-	const struct how plain = {.smoothing = how->smoothing, .ignores = how->ignores};
+	const struct how plain = {
+		.smoothing = how->smoothing, .ignores = how->ignores, .text = how->text};
 	struct step ref, half;
 	double all, table;
 
@@ -456,6 +468,8 @@ static void test_halves(const char *device)
 	test_half(device, &(struct how){.dtype = MU_BFLOAT16});
 	test_half(device, &(struct how){.dtype = MU_BFLOAT16, .smoothing = 0.1f, .ignores = true});
 	test_half(device, &(struct how){.dtype = MU_FLOAT16, .loss_scale = 64, .ignores = true});
+	test_half(device, &(struct how){.dtype = MU_BFLOAT16, .text = &llama});
+	test_half(device, &(struct how){.dtype = MU_FLOAT16, .loss_scale = 64, .text = &llama});
 }
 
 int main(void)
@@ -467,9 +481,12 @@ int main(void)
 	for (size_t i = 0; (ops = mu_device_table[i]); i++) {
 		if (!CHECK_IS_HERE(ops))
 			continue;
-		if (ops->remembers)
-			test_device(ops->name);
-		test_gradients(ops->name);
+		if (ops->remembers) {
+			test_device(ops->name, &gpt2);
+			test_device(ops->name, &llama);
+		}
+		test_gradients(ops->name, &gpt2);
+		test_gradients(ops->name, &llama);
 		test_sum(ops->name);
 		if (strcmp(ops->name, "ref") != 0)
 			test_halves(ops->name);

@@ -41,9 +41,9 @@ for t in test_gpu test_versions test_recorded test_fused test_engines test_ops t
 done
 
 part "transformers: the losses of PyTorch"
-MU_TEST_DEVICES=gpu MU_TEST_CASES="gpt2 vit" PRETEND_SEED=7 "$(test_program test_golden)" >out 2>&1 ||
+MU_TEST_DEVICES=gpu MU_TEST_CASES="gpt2 llama vit" PRETEND_SEED=7 "$(test_program test_golden)" >out 2>&1 ||
 	fail "test_golden: $(tail -20 out)"
-[ "$(grep -c '^\(gpt2\|vit\) on gpu: 10 of 10 steps' out)" = 2 ] || fail "test_golden: no GPU"
+[ "$(grep -c '^\(gpt2\|llama\|llama-tied\|vit\) on gpu: 10 of 10 steps' out)" = 4 ] || fail "test_golden: no GPU"
 
 part "types: convolutions, batch-norms and products by tensor cores"
 small="--image-shape 3,16,16 --benchmark 1 --batch-size 4 --num-batches 2 --num-epochs 1 --lr 0.01 --log-prefix none
