@@ -1,128 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The config.json of a model. A table says of each member what it is: told to the network here,
- * known from the arrays, of one value, or without effect on what the model computes. Any other
- * member is refused, for it may have an effect.
- */
-#include "names.h"
+/* The config.json of a model, by the tables of its members: members.h. */
+#include "members.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum how {
-	HARMLESS, /* nothing follows from it */
-	TOLD,     /* of the images, and not taken over: one note tells all of them */
-	ONE_OF,   /* one of `words` */
-	ROUNDING, /* another value than `words` changes the rounding alone */
-	SIZE,     /* the arrays' */
-	INNER,    /* units within a block: four times the width, or null */
-	HEADS,
-	EPS,
-	IMAGE, /* one side, or two */
-	PATCH,
-	TIED,
-	MEAN, /* of pixels from 0 to 1 */
-	STD,
-};
-
-struct member {
-	const char *names;
-	enum how how;
-	const char *words;
-	size_t offset; /* of SIZE */
-};
-
-#define SIZE_OF(member) .offset = offsetof(struct model_sizes, member)
-#define GELU_TANH "|\"gelu_new\"|\"gelu_pytorch_tanh\"|\"gelu_fast\"|"
-
-static const struct member gpt2[] = {
-	{"|model_type|", ONE_OF, "|\"gpt2\"|", 0},
-	{"|architectures|", ONE_OF, "|[\"GPT2LMHeadModel\"]|[\"GPT2Model\"]|null|", 0},
-	{"|n_embd|hidden_size|", SIZE, SIZE_OF(hidden)},
-	{"|n_layer|num_hidden_layers|", SIZE, SIZE_OF(layers)},
-	{"|n_positions|max_position_embeddings|", SIZE, SIZE_OF(positions)},
-	{"|vocab_size|", SIZE, SIZE_OF(vocabulary)},
-	{"|n_inner|", INNER, NULL, 0},
-	{"|n_head|num_attention_heads|", HEADS, NULL, 0},
-	{"|activation_function|", ONE_OF, GELU_TANH, 0},
-	{"|layer_norm_epsilon|", EPS, NULL, 0},
-	{"|scale_attn_weights|", ONE_OF, "|true|", 0},
-	{"|scale_attn_by_inverse_layer_idx|", ONE_OF, "|false|", 0},
-	{"|reorder_and_upcast_attn|", ROUNDING, "|false|", 0},
-	{"|tie_word_embeddings|", TIED, NULL, 0},
-	{"|n_ctx|attn_pdrop|embd_pdrop|resid_pdrop|summary_activation|summary_first_dropout|"
-	 "summary_proj_to_labels|summary_type|summary_use_proj|id2label.*|label2id.*|_num_labels|"
-	 "num_labels|is_decoder|id2label|label2id|n_special|predict_special_tokens|output_past|",
-	 HARMLESS, NULL, 0},
-	{NULL, HARMLESS, NULL, 0},
-};
-
-static const struct member vit[] = {
-	{"|model_type|", ONE_OF, "|\"vit\"|", 0},
-	{"|architectures|", ONE_OF, "|[\"ViTForImageClassification\"]|[\"ViTModel\"]|null|", 0},
-	{"|hidden_size|", SIZE, SIZE_OF(hidden)},
-	{"|num_hidden_layers|", SIZE, SIZE_OF(layers)},
-	{"|num_channels|", SIZE, SIZE_OF(channels)},
-	{"|num_labels|_num_labels|", SIZE, SIZE_OF(classes)},
-	{"|id2label|label2id|", ONE_OF, "|{}|null|", 0},
-	{"|intermediate_size|", INNER, NULL, 0},
-	{"|num_attention_heads|", HEADS, NULL, 0},
-	{"|hidden_act|", ONE_OF, "|\"gelu\"|", 0},
-	{"|layer_norm_eps|", EPS, NULL, 0},
-	{"|qkv_bias|", ONE_OF, "|true|", 0},
-	{"|image_size|", IMAGE, NULL, 0},
-	{"|patch_size|", PATCH, NULL, 0},
-	{"|is_decoder|", ONE_OF, "|false|", 0},
-	{"|attention_probs_dropout_prob|hidden_dropout_prob|encoder_stride|id2label.*|label2id.*|"
-	 "tie_word_embeddings|pooler_act|pooler_output_size|",
-	 HARMLESS, NULL, 0},
-	{NULL, HARMLESS, NULL, 0},
-};
-
-/* Of timm, whose resnet50 has torchvision's names, as have others that blur. */
-static const struct member resnet[] = {
-	{"|architecture|", ONE_OF,
-	 "|\"resnet50\"|\"resnet101\"|\"resnet152\"|\"tv_resnet50\"|\"tv_resnet101\"|"
-	 "\"tv_resnet152\"|",
-	 0},
-	{"|global_pool|", ONE_OF, "|\"avg\"|", 0},
-	{"|pretrained_cfg.mean|", MEAN, NULL, 0},
-	{"|pretrained_cfg.std|", STD, NULL, 0},
-	{"|pretrained_cfg.interpolation|pretrained_cfg.crop_pct|pretrained_cfg.crop_mode|"
-	 "pretrained_cfg.input_size|",
-	 TOLD, NULL, 0},
-	{"|num_classes|", SIZE, SIZE_OF(classes)},
-	{"|model_args|", ONE_OF, "|{}|null|", 0},
-	{"|num_features|pretrained_cfg.*|label_names|label_descriptions|label_descriptions.*|",
-	 HARMLESS, NULL, 0},
-	{NULL, HARMLESS, NULL, 0},
-};
-
-/* Members of every configuration of transformers. */
-static const struct member common[] = {
-	{"|is_encoder_decoder|torchscript|add_cross_attention|", ONE_OF, "|false|", 0},
-	{"|pruned_heads|", ONE_OF, "|{}|null|", 0},
-	{"|_name_or_path|name_or_path|_commit_hash|transformers_version|torch_dtype|dtype|license|"
-	 "task_specific_params|task_specific_params.*|return_dict|return_dict_in_generate|"
-	 "output_hidden_states|output_attentions|output_scores|use_cache|use_bfloat16|"
-	 "tf_legacy_loss|use_return_dict|finetuning_task|problem_type|tokenizer_class|prefix|"
-	 "initializer_range|initializer_factor|gradient_checkpointing|chunk_size_feed_forward|"
-	 "cross_attention_hidden_size|tie_encoder_decoder|attn_implementation|"
-	 "_attn_implementation|_attn_implementation_internal|_attn_implementation_autoset|",
-	 HARMLESS, NULL, 0},
-	{"|bos_token_id|eos_token_id|pad_token_id|sep_token_id|cls_token_id|unk_token_id|"
-	 "decoder_start_token_id|forced_bos_token_id|forced_eos_token_id|suppress_tokens|"
-	 "begin_suppress_tokens|bad_words_ids|max_length|min_length|max_new_tokens|do_sample|"
-	 "early_stopping|num_beams|num_beam_groups|diversity_penalty|temperature|top_k|top_p|"
-	 "typical_p|repetition_penalty|length_penalty|no_repeat_ngram_size|"
-	 "encoder_no_repeat_ngram_size|num_return_sequences|remove_invalid_values|"
-	 "exponential_decay_length_penalty|",
-	 HARMLESS, NULL, 0},
-	{NULL, HARMLESS, NULL, 0},
-};
 
 /* ---- helpers ---- */
 
@@ -174,19 +58,11 @@ bool model_is_one_of(const char *words, const char *text)
 struct reading {
 	struct model_config *c;
 	const struct model_sizes *sizes;
-	const struct member *rows;
-	const char *network;
+	const struct name_family *family;
+	const struct family_facts *facts; /* NULL: no family */
 	size_t patch[2];
 	char told[200];
 };
-
-static const struct member *find_member(const struct member *rows, const char *name)
-{
-	for (; rows->names; rows++)
-		if (model_is_one_of(rows->names, name))
-			return rows;
-	return NULL;
-}
 
 /* "224", or "[224,224]". */
 static bool two_sizes(const char *value, size_t *height, size_t *width)
@@ -234,7 +110,7 @@ static enum mu_status check_inner(const struct reading *r, const char *name, con
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"its config.json has \"%s\": %s, and network %s here computes with four "
 			"times the width, %zu, alone",
-			name, value, r->network, has);
+			name, value, r->facts->network, has);
 out:
 	return st;
 }
@@ -248,7 +124,7 @@ static enum mu_status set_number(double *out, const char *name, const char *valu
 
 	if (strcmp(value, "null") == 0)
 		goto out;
-	if (!*value || *end || !(number > 0 && number < 1e6))
+	if (!*value || *end || !(number > 0 && number < 1e9))
 		MU_FAIL(MU_ERR_FORMAT, "its config.json has \"%s\": %s, which is no such number",
 			name, value);
 	if (*out > 0 && *out != number)
@@ -275,7 +151,7 @@ static enum mu_status check_word(const struct reading *r, const struct member *m
 		*p = ',';
 	MU_FAIL(MU_ERR_UNSUPPORTED,
 		"its config.json has \"%s\": %s, and network %s here computes with %s alone", name,
-		value, r->network, words);
+		value, r->facts->network, words);
 out:
 	return st;
 }
@@ -313,8 +189,9 @@ static enum mu_status read_value(struct reading *r, const struct member *m, cons
 				  *(const size_t *)((const char *)r->sizes + m->offset)));
 		break;
 	case INNER: MU_TRY(check_inner(r, name, value)); break;
-	case HEADS: MU_TRY(set_number(&c->heads, name, value)); break;
-	case EPS: MU_TRY(set_number(&c->eps, name, value)); break;
+	case NUMBER:
+		MU_TRY(set_number((double *)((char *)c + m->offset), name, value));
+		break;
 	case IMAGE: is = two_sizes(value, &c->height, &c->width); break;
 	case PATCH: is = two_sizes(value, &r->patch[0], &r->patch[1]); break;
 	case TIED:
@@ -339,11 +216,9 @@ static enum mu_status read_member(void *context, const char *name, const char *v
 
 	if (strcmp(name, "model_type") == 0 || strcmp(name, "architecture") == 0)
 		snprintf(r->c->type, sizeof r->c->type, "%.*s", (int)sizeof r->c->type - 1, value);
-	if (!r->rows)
+	if (!r->family)
 		goto out;
-	m = find_member(r->rows, name);
-	if (!m)
-		m = find_member(common, name);
+	m = model_member(r->family, name);
 	if (!m)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"its config.json has \"%s\": %.60s, which is not known: it may change what "
@@ -392,33 +267,94 @@ out:
 	return st;
 }
 
-static enum mu_status check_whole(const struct reading *r)
+/* Is the output's weight where config.json says? */
+static enum mu_status check_tied(const struct reading *r, bool told)
 {
 	enum mu_status st = MU_OK;
 	const struct model_config *c = r->c;
 	const struct model_sizes *s = r->sizes;
 
-	if (s->inner > 0 && s->hidden > 0 && s->inner != 4 * s->hidden)
-		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"its blocks have %zu units inside, and network %s here has four times the "
-			"width, %zu",
-			s->inner, r->network, 4 * s->hidden);
-	if (c->heads > 0 && s->hidden > 0 && fmod((double)s->hidden, c->heads) != 0)
-		MU_FAIL(MU_ERR_FORMAT,
-			"its config.json has %g heads, which do not divide a width of %zu",
-			c->heads, s->hidden);
-	if (s->head && !s->head_tied && c->there && c->tied != 0 && r->rows == gpt2)
+	if (s->head && !s->head_tied && c->there && c->tied != 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"its output has weights of its own, \"lm_head.weight\", and its "
 			"config.json "
-			"does not say \"tie_word_embeddings\": false: other programs leave them "
-			"out");
-	if (!s->head && c->tied == 0 && r->rows == gpt2 && s->vocabulary > 0)
+			"%s: other programs leave them out",
+			told ? "has \"tie_word_embeddings\": true"
+			     : "does not say \"tie_word_embeddings\": false");
+	if (!s->head && c->tied == 0 && s->vocabulary > 0)
 		MU_FAIL(MU_ERR_FORMAT,
-			"its config.json has \"tie_word_embeddings\": false, and it holds no "
-			"\"lm_head.weight\"");
+			"its config.json %s, and it holds no \"lm_head.weight\"",
+			told ? "has \"tie_word_embeddings\": false"
+			     : "does not say \"tie_word_embeddings\": true");
 out:
 	return st;
+}
+
+/* Heads of a size of their own, which arrays show. */
+static enum mu_status check_heads(const struct reading *r)
+{
+	enum mu_status st = MU_OK;
+	const struct model_config *c = r->c;
+	const struct model_sizes *s = r->sizes;
+
+	if (fmod(c->heads, c->kv_heads) != 0 || fmod(c->head_dim, 2) != 0)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"its config.json has %g heads, %g of keys, of %g channels; heads of keys "
+			"must divide heads, and channels be even",
+			c->heads, c->kv_heads, c->head_dim);
+	if (s->query > 0 && s->key > 0 &&
+	    (c->heads * c->head_dim != (double)s->query ||
+	     c->kv_heads * c->head_dim != (double)s->key))
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has %g heads, %g of keys, of %g channels, and its arrays "
+			"have queries of %zu and keys of %zu: they are not of one model",
+			c->heads, c->kv_heads, c->head_dim, s->query, s->key);
+out:
+	return st;
+}
+
+static enum mu_status check_whole(const struct reading *r)
+{
+	enum mu_status st = MU_OK;
+	const struct model_config *c = r->c;
+	const struct model_sizes *s = r->sizes;
+	const bool grouped = r->facts && r->facts->grouped;
+
+	if (s->inner > 0 && s->hidden > 0 && s->inner != 4 * s->hidden && !grouped)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"its blocks have %zu units inside, and network %s here has four times the "
+			"width, %zu",
+			s->inner, r->facts->network, 4 * s->hidden);
+	if (c->heads > 0 && s->hidden > 0 && fmod((double)s->hidden, c->heads) != 0 &&
+	    !(grouped && fmod(c->head_dim, 1) == 0))
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has %g heads, which do not divide a width of %zu",
+			c->heads, s->hidden);
+	if (grouped && c->heads > 0)
+		MU_TRY(check_heads(r));
+out:
+	return st;
+}
+
+/* What transformers takes where config.json says nothing. */
+static void set_defaults(const struct reading *r)
+{
+	struct model_config *c = r->c;
+
+	if (c->eps == 0)
+		c->eps = r->facts->eps;
+	if (c->tied < 0 && r->facts->text)
+		c->tied = r->facts->tied;
+	if (!r->facts->grouped)
+		return;
+	if (c->kv_heads == 0)
+		c->kv_heads = c->heads;
+	if (c->head_dim == 0 && c->heads > 0)
+		c->head_dim = (double)r->sizes->hidden / c->heads;
+	if (c->theta == 0)
+		c->theta = 10000;
+	if (c->positions == 0)
+		c->positions = 2048;
 }
 
 void model_config_release(struct model_config *c)
@@ -431,25 +367,29 @@ enum mu_status model_config_read(struct model_config *c, const char *place,
 				 const struct name_family *family, const struct model_sizes *sizes)
 {
 	enum mu_status st = MU_OK;
-	const char *word = family ? name_family_word(family) : "";
-	const bool is_gpt2 = strcmp(word, "gpt2") == 0, is_vit = strcmp(word, "vit") == 0;
-	struct reading r = {.c = c, .sizes = sizes};
+	const bool is_vit = family && strcmp(name_family_word(family), "vit") == 0;
+	struct reading r = {.c = c,
+			    .sizes = sizes,
+			    .family = family,
+			    .facts = family ? name_family_facts(family) : NULL};
 	char path[MODEL_PATH];
+	bool told;
 
 	*c = (struct model_config){.tied = -1};
-	r.rows = is_gpt2 ? gpt2 : is_vit ? vit : strcmp(word, "resnet") == 0 ? resnet : NULL;
-	r.network = is_gpt2 ? "gpt2" : is_vit ? "vit-base" : "resnet-v1";
 	model_path(place, "config.json", path);
 	MU_TRY(mu_settings_each(path, read_member, &r, &c->there));
-	if (c->there && c->eps == 0)
-		c->eps = is_gpt2 ? 1e-5 : is_vit ? 1e-12 : 0; /* transformers' defaults */
+	told = c->tied >= 0;
+	if (c->there && r.facts)
+		set_defaults(&r);
 	if (*r.told)
 		model_note(c,
 			   "config.json has %s, which is not taken over: images are resized by "
 			   "bilinear interpolation here; give trainer --image-shape and --resize",
 			   r.told);
 	MU_TRY(check_whole(&r));
-	if (r.rows && !is_gpt2)
+	if (r.facts && r.facts->text)
+		MU_TRY(check_tied(&r, told));
+	if (r.facts && !r.facts->text)
 		MU_TRY(model_classes_read(c, place, sizes->classes));
 	if (is_vit)
 		MU_TRY(check_vit(&r));

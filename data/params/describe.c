@@ -14,9 +14,12 @@ enum { PATH_BYTES = 4096, TEXT_BYTES = 64 };
 
 struct model {
 	struct model_sizes sizes;
-	const char *family, *path; /* of its file */
+	const struct name_family *family;
+	const struct family_facts *facts;
+	const char *path; /* of its file */
 	long heads;
 	double dropout, eps;
+	double kv_heads, head_dim, theta; /* of a Llama */
 	bool ours;            /* the network that was trained is one of the family */
 	struct mu_picture picture; /* an image; 0: not known */
 	char *class_names;    /* a line each; NULL: not known */
@@ -38,21 +41,33 @@ static enum mu_status read_model(struct mu_array_file *in, struct model *m)
 {
 	enum mu_status st = MU_OK;
 	char shape[TEXT_BYTES], network[TEXT_BYTES], *tokens = NULL;
-	const size_t n = strlen(m->family);
+	const char *word = name_family_word(m->family);
+	const size_t n = strlen(word);
 	struct mu_shape sample;
-	double heads;
+	double heads, positions;
 
 	MU_TRY(read_number(in, "num-heads", &heads));
 	MU_TRY(read_number(in, "dropout", &m->dropout));
-	MU_TRY(read_number(in, "layer-norm-eps", &m->eps));
+	MU_TRY(read_number(in, m->facts->eps_name, &m->eps));
 	if (!(m->eps > 0))
-		m->eps = strcmp(m->family, "gpt2") == 0 ? 1e-5 : 1e-6;
+		m->eps = m->facts->own_eps;
+	MU_TRY(read_number(in, "num-kv-heads", &m->kv_heads));
+	MU_TRY(read_number(in, "rope-theta", &m->theta));
+	MU_TRY(read_number(in, "num-positions", &positions));
+	if (m->facts->grouped)
+		m->sizes.positions = positions > 0 ? (size_t)positions : 2048;
 	MU_TRY(mu_array_file_find_text(in, "network", network, sizeof network));
-	m->ours = strncmp(network, m->family, n) == 0 && (!network[n] || network[n] == '-');
+	m->ours = strncmp(network, word, n) == 0 && (!network[n] || network[n] == '-');
 	MU_TRY(mu_array_file_find_text(in, "image-shape", shape, sizeof shape));
 	MU_TRY(mu_array_file_read_text(in, "tokenizer", &tokens));
 	MU_TRY(mu_array_file_read_text(in, "class-names", &m->class_names));
-	m->heads = heads >= 1 && heads <= (double)m->sizes.hidden ? (long)heads : 0;
+	m->heads = heads >= 1 && heads <= (double)(m->sizes.hidden + m->sizes.query) ? (long)heads
+										      : 0;
+	m->head_dim = m->heads > 0 ? (double)m->sizes.query / (double)m->heads : 0;
+	if (!(m->kv_heads > 0))
+		m->kv_heads = (double)m->heads;
+	if (!(m->theta > 0))
+		m->theta = 10000;
 	if (mu_sample_parse(&sample, shape))
 		m->picture = mu_sample_picture(&sample);
 	if (tokens)
@@ -73,14 +88,28 @@ static void put_dropout(struct mu_json *j, const struct model *m, const char *co
 		mu_json_number(j, *names, m->dropout > 0 ? m->dropout : 0);
 }
 
+/* Numbers of the tokens that begin and end a text. */
+static void put_ends(struct mu_json *j, const struct model *m)
+{
+	uint32_t end;
+	const bool ends =
+		m->tokenizer && mu_tokenizer_added(m->tokenizer, MU_TOKEN_END_OF_TEXT, &end);
+
+	for (int i = 0; i < 2; i++) {
+		const char *name = i == 0 ? "bos_token_id" : "eos_token_id";
+
+		if (ends)
+			put(j, name, end);
+		else
+			mu_json_text(j, name, NULL);
+	}
+}
+
 /* GPT2Config of transformers. */
 static void put_gpt2(struct mu_json *j, const struct model *m)
 {
 	static const char *const dropout[] = {"attn_pdrop", "embd_pdrop", "resid_pdrop", NULL};
 	const struct model_sizes *s = &m->sizes;
-	uint32_t end;
-	const bool ends =
-		m->tokenizer && mu_tokenizer_added(m->tokenizer, MU_TOKEN_END_OF_TEXT, &end);
 
 	put(j, "vocab_size", s->vocabulary);
 	put(j, "n_positions", s->positions);
@@ -90,14 +119,29 @@ static void put_gpt2(struct mu_json *j, const struct model *m)
 	mu_json_text(j, "activation_function", "gelu_new");
 	mu_json_number(j, "layer_norm_epsilon", m->eps);
 	put_dropout(j, m, dropout);
-	for (int i = 0; i < 2; i++) {
-		const char *name = i == 0 ? "bos_token_id" : "eos_token_id";
+	put_ends(j, m);
+	mu_json_bool(j, "tie_word_embeddings", !s->head);
+}
 
-		if (ends)
-			put(j, name, end);
-		else
-			mu_json_text(j, name, NULL);
-	}
+/* LlamaConfig of transformers. */
+static void put_llama(struct mu_json *j, const struct model *m)
+{
+	const struct model_sizes *s = &m->sizes;
+
+	put(j, "vocab_size", s->vocabulary);
+	put(j, "max_position_embeddings", s->positions);
+	put(j, "hidden_size", s->hidden);
+	put(j, "intermediate_size", s->inner);
+	put(j, "num_hidden_layers", s->layers);
+	put(j, "num_attention_heads", (size_t)m->heads);
+	put(j, "num_key_value_heads", (size_t)m->kv_heads);
+	put(j, "head_dim", (size_t)m->head_dim);
+	mu_json_text(j, "hidden_act", "silu");
+	mu_json_number(j, "rms_norm_eps", m->eps);
+	mu_json_number(j, "rope_theta", m->theta);
+	mu_json_bool(j, "attention_bias", false);
+	mu_json_bool(j, "mlp_bias", false);
+	put_ends(j, m);
 	mu_json_bool(j, "tie_word_embeddings", !s->head);
 }
 
@@ -141,16 +185,15 @@ static enum mu_status write_config(const struct model *m, const char *path)
 	enum mu_status st = MU_OK;
 	struct mu_replace file = {0};
 	struct mu_json j = {.flat = 2};
-	const bool gpt2 = strcmp(m->family, "gpt2") == 0;
 
 	MU_TRY(mu_replace_open(&file, path));
 	j.file = file.stream;
 	mu_json_open(&j, NULL, '{');
 	mu_json_open(&j, "architectures", '[');
-	mu_json_text(&j, NULL, gpt2 ? "GPT2LMHeadModel" : "ViTForImageClassification");
+	mu_json_text(&j, NULL, m->facts->model);
 	mu_json_close(&j, ']');
-	mu_json_text(&j, "model_type", m->family);
-	(gpt2 ? put_gpt2 : put_vit)(&j, m);
+	mu_json_text(&j, "model_type", name_family_word(m->family));
+	(m->facts->grouped ? put_llama : m->facts->text ? put_gpt2 : put_vit)(&j, m);
 	mu_json_close(&j, '}');
 	MU_TRY(mu_replace_commit(&file));
 out:
@@ -173,7 +216,7 @@ static bool is_whole(const struct model *m)
 	const struct model_sizes *s = &m->sizes;
 
 	return m->ours && s->layers > 0 && s->hidden > 0 && m->heads > 0 &&
-	       (strcmp(m->family, "gpt2") == 0
+	       (m->facts->text
 			? s->vocabulary > 0 && s->positions > 0
 			: s->patch > 0 && s->classes > 0 && m->picture.h > 0);
 }
@@ -183,22 +226,27 @@ static enum mu_status check_config(const struct model *m, const char *to, const 
 {
 	enum mu_status st = MU_OK;
 	struct model_config c = {.tied = -1};
-	const bool gpt2 = strcmp(m->family, "gpt2") == 0;
 	struct model_sizes sizes = m->sizes;
 
-	sizes.inner = 4 * sizes.hidden;
-	st = model_config_read(&c, to, name_family_find(m->family), &sizes);
+	if (!m->facts->grouped)
+		sizes.inner = 4 * sizes.hidden;
+	st = model_config_read(&c, to, m->family, &sizes);
 	if (st != MU_OK)
 		goto out;
 	if (c.heads != (double)m->heads)
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has %g heads of attention, and the model %ld", c.heads,
 			m->heads);
+	if (m->facts->grouped && c.theta != m->theta)
+		MU_FAIL(MU_ERR_FORMAT,
+			"its config.json has %g for the base of rotary positions, and the model "
+			"%g",
+			c.theta, m->theta);
 	if ((float)c.eps != (float)m->eps)
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has %g for the epsilon of layer norms, and the model %g",
 			c.eps, m->eps);
-	if (!gpt2 && (c.height != m->picture.h || c.width != m->picture.w))
+	if (!m->facts->text && (c.height != m->picture.h || c.width != m->picture.w))
 		MU_FAIL(MU_ERR_FORMAT,
 			"its config.json has images of %zu x %zu, and the model %zu x %zu",
 			c.height, c.width, m->picture.h, m->picture.w);
@@ -239,11 +287,14 @@ out:
 	return st;
 }
 
-enum mu_status convert_describe(struct mu_array_file *in, const char *family,
+enum mu_status convert_describe(struct mu_array_file *in, const struct name_family *family,
 				const struct model_sizes *sizes, const char *to, bool write)
 {
 	enum mu_status st = MU_OK;
-	struct model m = {.sizes = *sizes, .family = family, .path = to};
+	struct model m = {.sizes = *sizes,
+			  .family = family,
+			  .facts = name_family_facts(family),
+			  .path = to};
 	char config[PATH_BYTES], tokenizer[PATH_BYTES];
 	bool lacks_config, lacks_tokenizer;
 
@@ -252,7 +303,7 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 	lacks_tokenizer = is_missing(to, "tokenizer.json", tokenizer);
 	if (!write && is_whole(&m) && !lacks_config)
 		MU_TRY(check_config(&m, to, config));
-	if (!write && is_whole(&m) && strcmp(family, "vit") == 0)
+	if (!write && is_whole(&m) && !m.facts->text)
 		MU_TRY(model_images_check(in, to, m.picture.h, m.picture.w));
 	if (!write && m.tokenizer && !lacks_tokenizer)
 		MU_TRY(check_tokenizer(&m, tokenizer));
@@ -262,7 +313,7 @@ enum mu_status convert_describe(struct mu_array_file *in, const char *family,
 		MU_TRY(write_config(&m, config));
 		printf("muconvert: what transformers reads of the model in %s\n", mu_shown(config));
 	}
-	if (is_whole(&m) && strcmp(family, "vit") == 0)
+	if (is_whole(&m) && !m.facts->text)
 		MU_TRY(model_images_write(in, to, m.picture.h, m.picture.w));
 	if (m.tokenizer && lacks_tokenizer) {
 		MU_TRY(mu_tokenizer_write(m.tokenizer, tokenizer));

@@ -20,12 +20,11 @@ out:
 	return st;
 }
 
-/* An array of ours of which thirds are still missing. */
+/* An array of ours of which parts are still missing. */
 struct whole {
 	struct whole *next;
-	struct mu_params_array part; /* shape of each */
-	float *data;
-	bool has[NAME_THIRDS];
+	struct mu_params_array parts[NAME_PARTS]; /* those that are there have a dimension */
+	float *data[NAME_PARTS];
 	char name[NAME_BYTES];
 };
 
@@ -35,11 +34,10 @@ static bool has_shape_of(const struct mu_params_array *a, const struct mu_params
 	       memcmp(a->dims, b->dims, (size_t)a->ndims * sizeof *a->dims) == 0;
 }
 
-/* The shape of ours. false: theirs has another number of dimensions. */
+/* The shape of ours; a part's is that of the whole already. false: theirs has another number of
+ * dimensions. */
 static bool shape_to_ours(struct mu_params_array *array, enum name_how how)
 {
-	const size_t n = how == NAME_THIRD ? NAME_THIRDS : 1;
-
 	if (how == NAME_BATCH) {
 		if (array->ndims != 3 || array->dims[0] != 1)
 			return false;
@@ -48,8 +46,7 @@ static bool shape_to_ours(struct mu_params_array *array, enum name_how how)
 		array->dims[1] = array->dims[2];
 		return true;
 	}
-	array->dims[0] *= n;
-	if (how == NAME_KEEP || (how == NAME_THIRD && array->ndims == 1))
+	if (how == NAME_KEEP || (how == NAME_PART && array->ndims == 1))
 		return true;
 	if (array->ndims != 2)
 		return false;
@@ -101,13 +98,13 @@ static void forget(struct whole **at)
 	struct whole *w = *at;
 
 	*at = w->next;
-	mu_free(w->data);
+	for (int k = 0; k < NAME_PARTS; k++)
+		mu_free(w->data[k]);
 	mu_free(w);
 }
 
 /* Its place in the list, where it is added if it is new. */
-static enum mu_status find_whole(struct whole **list, const char *name,
-				 const struct mu_params_array *part, struct whole ***found)
+static enum mu_status find_whole(struct whole **list, const char *name, struct whole ***found)
 {
 	enum mu_status st = MU_OK;
 	struct whole **at = list;
@@ -118,33 +115,40 @@ static enum mu_status find_whole(struct whole **list, const char *name,
 	if (*at)
 		goto out;
 	MU_TRY(MU_ALLOC(*at, 1, "an array"));
-	(*at)->part = *part;
 	snprintf((*at)->name, sizeof(*at)->name, "%s", name);
-	MU_TRY(MU_ALLOC((*at)->data, NAME_THIRDS * mu_params_elements(part) + 1, "an array"));
 out:
 	return st;
 }
 
-static enum mu_status copy_third(const struct mu_safetensors *in, size_t i, const char *name,
-				 size_t part, struct whole **list, struct mu_array_file *out)
+/* All parts, one after another. Keys and values have one shape; with `grouped` queries may have
+ * more rows. */
+static enum mu_status put_together(const struct whole *w, bool grouped, struct mu_array_file *out)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_params_array *array = mu_safetensors_array(in, i);
-	const size_t n = mu_params_elements(array);
-	struct whole **at;
+	const struct mu_params_array *query = &w->parts[0], *key = &w->parts[1];
+	struct mu_params_array whole = *query, alike = *query;
+	size_t at = 0;
+	float *data = NULL;
 
-	MU_TRY(find_whole(list, name, array, &at));
-	if (!has_shape_of(&(*at)->part, array))
-		MU_FAIL(MU_ERR_FORMAT, "arrays \"%s\" and \"%s\" have different shapes",
-			(*at)->part.name, array->name);
-	MU_TRY(mu_safetensors_read(in, i, (*at)->data + part * n));
-	(*at)->has[part] = true;
-	for (size_t k = 0; k < NAME_THIRDS; k++)
-		if (!(*at)->has[k])
-			goto out;
-	MU_TRY(write_array(array, NAME_THIRD, name, (*at)->data, out));
-	forget(at);
+	if (grouped && key->dims[0] > 0 && query->dims[0] % key->dims[0] == 0)
+		alike.dims[0] = key->dims[0];
+	for (int k = 1; k < NAME_PARTS; k++) {
+		if (!has_shape_of(&alike, &w->parts[k]))
+			MU_FAIL(MU_ERR_FORMAT, "arrays \"%s\" and \"%s\" have different shapes",
+				k == 2 && has_shape_of(&alike, key) ? key->name : query->name,
+				w->parts[k].name);
+		whole.dims[0] += w->parts[k].dims[0];
+	}
+	MU_TRY(MU_ALLOC(data, mu_params_elements(&whole) + 1, "an array"));
+	for (int k = 0; k < NAME_PARTS; k++) {
+		const size_t n = mu_params_elements(&w->parts[k]);
+
+		memcpy(data + at, w->data[k], n * sizeof *data);
+		at += n;
+	}
+	MU_TRY(write_array(&whole, NAME_PART, w->name, data, out));
 out:
+	mu_free(data);
 	return st;
 }
 
@@ -193,6 +197,37 @@ struct copying {
 	size_t n;
 };
 
+static enum mu_status copy_part(struct copying *c, size_t i, const char *name, size_t part)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_params_array *array = mu_safetensors_array(c->in, i);
+	struct whole **at;
+
+	MU_TRY(find_whole(&c->list, name, &at));
+	if ((*at)->data[part])
+		MU_FAIL(MU_ERR_FORMAT, "two arrays become \"%s\"; \"%s\" is one", name,
+			array->name);
+	(*at)->parts[part] = *array;
+	MU_TRY(MU_ALLOC((*at)->data[part], mu_params_elements(array) + 1, "an array"));
+	MU_TRY(mu_safetensors_read(c->in, i, (*at)->data[part]));
+	for (size_t k = 0; k < NAME_PARTS; k++)
+		if (!(*at)->data[k])
+			goto out;
+	MU_TRY(put_together(*at, name_family_facts(c->family)->grouped, c->out));
+	forget(at);
+out:
+	return st;
+}
+
+/* Of a whole that lacks a part. */
+static const char *present_part(const struct whole *w)
+{
+	for (int k = 0; k < NAME_PARTS; k++)
+		if (w->data[k])
+			return w->parts[k].name;
+	return w->name;
+}
+
 static enum mu_status find_sizes(struct copying *c)
 {
 	enum mu_status st = MU_OK;
@@ -238,8 +273,8 @@ static enum mu_status copy_named(struct copying *c, size_t i)
 			MU_FAIL(MU_ERR_FORMAT, "two arrays become \"%s\"; \"%s\" is one", name,
 				array->name);
 	}
-	if (how == NAME_THIRD)
-		MU_TRY(copy_third(c->in, i, name, part, &c->list, c->out));
+	if (how == NAME_PART)
+		MU_TRY(copy_part(c, i, name, part));
 	else
 		MU_TRY(copy_array(c->in, i, name, how, c->out));
 	c->n++;
@@ -272,12 +307,12 @@ static void note_plain(struct copying *c, const char *to)
 static enum mu_status copy_all(struct copying *c, const char *to)
 {
 	enum mu_status st = MU_OK;
-	const char *word = c->family ? name_family_word(c->family) : "";
+	const bool text = c->family && name_family_facts(c->family)->text;
 
 	if (c->family)
 		MU_TRY(find_sizes(c));
 	MU_TRY(model_config_read(&c->config, c->from, c->family, &c->sizes));
-	if (c->family && strcmp(word, "gpt2") != 0)
+	if (c->family && !text)
 		MU_TRY(model_images_read(&c->config, c->from));
 	MU_TRY(mu_array_file_create(&c->out, to));
 	for (size_t i = 0; i < mu_safetensors_n(c->in); i++)
@@ -286,10 +321,10 @@ static enum mu_status copy_all(struct copying *c, const char *to)
 		MU_FAIL(MU_ERR_FORMAT, "holds no parameters");
 	if (c->list)
 		MU_FAIL(MU_ERR_FORMAT, "array \"%s\" is there, but not all of query, key and value",
-			c->list->part.name);
+			present_part(c->list));
 	if (c->family)
 		MU_TRY(model_complete_check(&c->config, c->family, &c->sizes, c->out));
-	if (c->family && strcmp(word, "gpt2") == 0)
+	if (text)
 		MU_TRY(model_tokenizer_keep(&c->config, c->from, c->sizes.vocabulary, c->out));
 	if (c->family)
 		MU_TRY(convert_settings(&c->config, c->family, &c->sizes, c->out));

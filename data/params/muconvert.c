@@ -21,9 +21,9 @@ static const struct mu_option table[] = {
 	 .type = MU_OPTION_STRING,
 	 .offset = offsetof(struct values, names),
 	 .initial = "auto",
-	 .choices = "auto|plain|gpt2|vit|resnet",
+	 .choices = "auto|plain|gpt2|llama|vit|resnet",
 	 .group = "Safetensors",
-	 .help = "WORD  names of arrays: of GPT-2 and ViT in transformers (gpt2, vit), of "
+	 .help = "WORD  names of arrays: of GPT-2, Llama and ViT in transformers (gpt2, llama, vit), of "
 		 "torchvision's resnet50, 101 and 152 (resnet, for resnet-v1 here), as they are "
 		 "(plain), or what the file has (auto)"},
 	{.name = "help",

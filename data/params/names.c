@@ -20,6 +20,7 @@ struct name_family {
 	const char *our_mark, *their_mark; /* names that no other family has; theirs: a pattern */
 	const char *prefix;                /* that theirs may have or lack, or NULL */
 	const struct row *rows;            /* the last one is empty */
+	struct family_facts facts;
 };
 
 /* transformers' GPT2Model and GPT2LMHeadModel; their Conv1D keeps (in, out). The output's weight is
@@ -47,13 +48,32 @@ static const struct row gpt2[] = {
 	{NULL, NULL, NAME_KEEP},
 };
 
+/* transformers' LlamaModel and LlamaForCausalLM. */
+#define BLOCK "model.layers.#."
+static const struct row llama[] = {
+	{"arg/tokens_weight", "model.embed_tokens.weight", NAME_KEEP},
+	{"arg/h#_norm1_gamma", BLOCK "input_layernorm.weight", NAME_KEEP},
+	{"arg/h#_qkv_weight", BLOCK "self_attn.q_proj.weight", NAME_PART},
+	{"arg/h#_qkv_weight", BLOCK "self_attn.k_proj.weight", NAME_PART},
+	{"arg/h#_qkv_weight", BLOCK "self_attn.v_proj.weight", NAME_PART},
+	{"arg/h#_proj_weight", BLOCK "self_attn.o_proj.weight", NAME_PRODUCT},
+	{"arg/h#_norm2_gamma", BLOCK "post_attention_layernorm.weight", NAME_KEEP},
+	{"arg/h#_gate_weight", BLOCK "mlp.gate_proj.weight", NAME_PRODUCT},
+	{"arg/h#_up_weight", BLOCK "mlp.up_proj.weight", NAME_PRODUCT},
+	{"arg/h#_down_weight", BLOCK "mlp.down_proj.weight", NAME_PRODUCT},
+	{"arg/norm_gamma", "model.norm.weight", NAME_KEEP},
+	{NULL, BLOCK "self_attn.rotary_emb.inv_freq", NAME_SKIP},
+	{"arg/head_weight", "lm_head.weight", NAME_HEAD},
+	{NULL, NULL, NAME_KEEP},
+};
+
 /* transformers' ViTModel and ViTForImageClassification. */
 #define HEADS "vit.encoder.layer.#.attention.attention."
-#define THIRDS(kind) \
-	{"arg/h#_qkv_" kind, HEADS "query." kind, NAME_THIRD}, \
-		{"arg/h#_qkv_" kind, HEADS "key." kind, NAME_THIRD}, \
+#define PARTS(kind) \
+	{"arg/h#_qkv_" kind, HEADS "query." kind, NAME_PART}, \
+		{"arg/h#_qkv_" kind, HEADS "key." kind, NAME_PART}, \
 	{ \
-		"arg/h#_qkv_" kind, HEADS "value." kind, NAME_THIRD \
+		"arg/h#_qkv_" kind, HEADS "value." kind, NAME_PART \
 	}
 #define DENSE(ours, theirs) \
 	{"arg/h#_" ours "_weight", "vit.encoder.layer.#." theirs ".dense.weight", NAME_PRODUCT}, \
@@ -67,8 +87,8 @@ static const struct row vit[] = {
 	{"arg/position_weight", "vit.embeddings.position_embeddings", NAME_BATCH},
 	{"arg/h#_ln1_gamma", "vit.encoder.layer.#.layernorm_before.weight", NAME_KEEP},
 	{"arg/h#_ln1_beta", "vit.encoder.layer.#.layernorm_before.bias", NAME_KEEP},
-	THIRDS("weight"),
-	THIRDS("bias"),
+	PARTS("weight"),
+	PARTS("bias"),
 	DENSE("proj", "attention.output"),
 	{"arg/h#_ln2_gamma", "vit.encoder.layer.#.layernorm_after.weight", NAME_KEEP},
 	{"arg/h#_ln2_beta", "vit.encoder.layer.#.layernorm_after.bias", NAME_KEEP},
@@ -106,9 +126,15 @@ static const struct row resnet[] = {
 };
 
 static const struct name_family families[] = {
-	{"gpt2", "arg/wte_weight", "h.#.attn.c_attn.weight", "transformer.", gpt2},
-	{"vit", "arg/position_token", "vit.embeddings.cls_token", "vit.", vit},
-	{"resnet", "arg/stage1_unit1_conv1sc_weight", "layer1.0.conv1.weight", NULL, resnet},
+	{"gpt2", "arg/wte_weight", "h.#.attn.c_attn.weight", "transformer.", gpt2,
+	 {"gpt2", "GPT2LMHeadModel", "layer-norm-eps", 1e-5, 1e-5, .text = true, .tied = true}},
+	{"llama", "arg/tokens_weight", BLOCK "self_attn.q_proj.weight", "model.", llama,
+	 {"llama", "LlamaForCausalLM", "rms-norm-eps", 1e-6, 1e-5, .text = true, .grouped = true,
+	  .shares_names = true}},
+	{"vit", "arg/position_token", "vit.embeddings.cls_token", "vit.", vit,
+	 {"vit-base", "ViTForImageClassification", "layer-norm-eps", 1e-12, 1e-6, .text = false}},
+	{"resnet", "arg/stage1_unit1_conv1sc_weight", "layer1.0.conv1.weight", NULL, resnet,
+	 {.network = "resnet-v1"}},
 };
 
 enum { N_FAMILIES = sizeof families / sizeof *families };
@@ -149,6 +175,20 @@ const struct name_family *name_family_of_ours(const char *name)
 const char *name_family_word(const struct name_family *family)
 {
 	return family ? family->word : "plain";
+}
+
+const struct family_facts *name_family_facts(const struct name_family *family)
+{
+	return &family->facts;
+}
+
+bool name_part_rows(const struct part_rows *p, size_t n, size_t part, size_t *first, size_t *rows)
+{
+	const size_t all = p->heads + 2 * p->kv_heads, one = all > 0 ? n / all : 0;
+
+	*first = part == 0 ? 0 : (p->heads + (part - 1) * p->kv_heads) * one;
+	*rows = (part == 0 ? p->heads : p->kv_heads) * one;
+	return one > 0 && one * all == n;
 }
 
 const char *name_of_embedding(const struct name_family *family)
@@ -235,7 +275,7 @@ bool name_to_ours(const struct name_family *family, const char *theirs, char our
 			continue;
 		*how = r->how;
 		*part = 0;
-		while (r - *part > family->rows && r->how == NAME_THIRD &&
+		while (r - *part > family->rows && r->how == NAME_PART &&
 		       strcmp(r[-(long)*part - 1].ours, r->ours) == 0)
 			++*part;
 		return !r->ours || format(r->ours, numbers, 1, ours);

@@ -12,12 +12,12 @@ enum name_how {
 	NAME_TRANSPOSE, /* theirs is (in, out), ours (out, in, 1, 1) */
 	NAME_PRODUCT,   /* theirs is (out, in), ours (out, in, 1, 1) */
 	NAME_BATCH,     /* theirs has three dimensions: ones stand before those of ours */
-	NAME_THIRD,     /* ours is three of theirs behind one another, and as NAME_PRODUCT if theirs
-			   is (out, in) */
+	NAME_PART,      /* ours is three of theirs one after another, query, key and value, and as
+			   NAME_PRODUCT if theirs is (out, in) */
 	NAME_HEAD,      /* as NAME_PRODUCT, and left out where it equals the embedding */
 	NAME_SKIP,      /* theirs alone, no parameter */
 };
-enum { NAME_THIRDS = 3 };
+enum { NAME_PARTS = 3 };
 
 struct name_family;
 
@@ -28,7 +28,20 @@ const struct name_family *name_family_of_ours(const char *name);
 const struct name_family *name_family_of_theirs(const char *name);
 const char *name_family_word(const struct name_family *family);
 
-/* false: the family has no such name. part: which of the thirds; else 0. */
+/* What the models of a family have in common, in transformers and here. */
+struct family_facts {
+	const char *network;  /* here */
+	const char *model;    /* its class in transformers, of a transformer; NULL */
+	const char *eps_name; /* the network's setting */
+	double eps, own_eps;  /* transformers' default, and the network's; 0: none */
+	bool text;            /* it reads tokens, else images */
+	bool tied;            /* the output has the embedding's weight where nothing is said */
+	bool grouped;         /* heads of keys and values may be fewer, and have a size of their own */
+	bool shares_names;    /* other models have arrays of these names: config.json decides */
+};
+const struct family_facts *name_family_facts(const struct name_family *family);
+
+/* false: the family has no such name. part: which of the parts; else 0. */
 bool name_to_ours(const struct name_family *family, const char *theirs, char ours[NAME_BYTES],
 		  enum name_how *how, size_t *part);
 /* Letters before a name of the family that another program has added; NULL: of any family, by the
@@ -57,6 +70,7 @@ struct name_choice {
 struct model_sizes {
 	size_t layers, hidden, positions, vocabulary, classes, channels, patch;
 	size_t inner;   /* units within a block */
+	size_t query, key; /* channels of all queries, and of all keys */
 	size_t patches; /* positions of a ViT: of its patches and its token */
 	bool head;      /* there is a weight of the output */
 	bool head_tied; /* and it is the embedding's once more */
@@ -67,11 +81,18 @@ void model_sizes_add(struct model_sizes *s, const struct name_family *family,
 
 /* A note may name a path; in what is shown a byte may be four. */
 enum { MODEL_PATH = 4096, MODEL_NOTE = 4096 + 512, MODEL_NOTES = 2 * 4 * MODEL_NOTE };
+/* Rows of ours that are rows of part 0, 1 or 2 of theirs, of n, and the first of them. false: the
+ * heads do not divide n. */
+struct part_rows {
+	size_t heads, kv_heads; /* of queries, and of keys and values: only their ratio counts */
+};
+bool name_part_rows(const struct part_rows *p, size_t n, size_t part, size_t *first, size_t *rows);
 /* config.c: what the config.json beside a model tells. 0, or tied -1: nothing. */
 struct model_config {
 	bool there; /* the file */
 	char type[64];
 	double heads, eps;
+	double kv_heads, head_dim, theta, positions; /* of a Llama */
 	size_t height, width; /* of images */
 	int tied;
 	/* images.c: of pixels from 0 to 255. */
@@ -108,7 +129,7 @@ enum mu_status model_images_write(struct mu_array_file *in, const char *to, size
 /* describe.c: write config.json, preprocessor_config.json and tokenizer.json beside the file `to`,
  * where `in` tells enough. Where there is one, it must be of the same model. write: false: only
  * check. */
-enum mu_status convert_describe(struct mu_array_file *in, const char *family,
+enum mu_status convert_describe(struct mu_array_file *in, const struct name_family *family,
 				const struct model_sizes *sizes, const char *to, bool write);
 /* muconvert.c: say which arrays of an HDF5 file that is no checkpoint are left out: no floats. */
 enum mu_status convert_tell_others(struct mu_array_file *from, const char *path);

@@ -2,7 +2,10 @@
 /* HDF5 to safetensors. */
 #include "names.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { MOST_HEADS = 1000000 };
 
 /* An array of the HDF5 file. */
 struct item {
@@ -24,6 +27,7 @@ struct source {
 	const struct name_family *family;
 	bool detect, checkpoint; /* of a checkpoint its parameters alone */
 	bool has_head;           /* beside it, transformers expects the prefix in all other names */
+	struct part_rows rows;
 	struct item *items;
 	size_t n;
 	struct mu_params_array *arrays; /* what is written, n_arrays of them, and what of */
@@ -31,10 +35,11 @@ struct source {
 	size_t n_arrays, at;
 };
 
-/* The shape of theirs. false: ours has another number of dimensions. */
-static bool shape_to_theirs(struct mu_params_array *array, enum name_how how)
+/* The shape of theirs. false: ours has another number of dimensions, or no such parts. */
+static bool shape_to_theirs(const struct source *s, struct mu_params_array *array,
+			    enum name_how how, size_t part)
 {
-	size_t *d = array->dims;
+	size_t *d = array->dims, first, n = mu_params_elements(array);
 
 	if (how == NAME_BATCH) {
 		if (array->ndims > 2)
@@ -45,14 +50,13 @@ static bool shape_to_theirs(struct mu_params_array *array, enum name_how how)
 		array->ndims = 3;
 		return true;
 	}
-	if (how == NAME_THIRD) {
-		if (d[0] % NAME_THIRDS != 0)
-			return false;
-		d[0] /= NAME_THIRDS;
-	}
-	if (how == NAME_KEEP || (how == NAME_THIRD && array->ndims == 1))
+	if (how != NAME_KEEP && array->ndims > 1 && n != d[0] * d[1])
+		return false;
+	if (how == NAME_PART && !name_part_rows(&s->rows, d[0], part, &first, &d[0]))
+		return false;
+	if (how == NAME_KEEP || (how == NAME_PART && array->ndims == 1))
 		return true;
-	if (array->ndims < 2 || mu_params_elements(array) != d[0] * d[1])
+	if (array->ndims < 2)
 		return false;
 	array->ndims = 2;
 	if (how == NAME_TRANSPOSE) {
@@ -70,7 +74,7 @@ static enum mu_status set_arrays(struct source *s, const struct item *item)
 	enum mu_status st = MU_OK;
 	enum name_how how = NAME_KEEP;
 
-	for (size_t part = 0; part == 0 || (how == NAME_THIRD && part < NAME_THIRDS); part++) {
+	for (size_t part = 0; part == 0 || (how == NAME_PART && part < NAME_PARTS); part++) {
 		struct mu_params_array *array = &s->arrays[s->n_arrays];
 
 		array->ndims = item->ndims;
@@ -83,7 +87,7 @@ static enum mu_status set_arrays(struct source *s, const struct item *item)
 				s->path, item->name, name_family_word(s->family));
 		if (s->has_head && how != NAME_HEAD)
 			name_add_prefix(s->family, array->name);
-		if (!shape_to_theirs(array, how))
+		if (!shape_to_theirs(s, array, how, part))
 			MU_FAIL(MU_ERR_FORMAT, "%s: array \"%s\" has not the shape of its name",
 				s->path, item->name);
 		s->origins[s->n_arrays++] = (struct origin){item, how, part};
@@ -128,14 +132,18 @@ static enum mu_status read_item(void *context, const struct mu_params_array *arr
 	const struct item *item = from->item;
 	const size_t rows = array->dims[0], columns = array->dims[1]; /* of theirs */
 	const size_t n = mu_params_elements(array);
+	size_t all = 1, first = 0, n_rows;
 	float *ours = NULL;
 
-	if (from->how != NAME_TRANSPOSE && from->how != NAME_THIRD)
+	if (from->how != NAME_TRANSPOSE && from->how != NAME_PART)
 		return mu_array_file_read(s->file, item->name, item->ndims, item->dims, data);
-	MU_TRY(MU_ALLOC(ours, NAME_THIRDS * n + 1, "an array"));
+	for (int i = 0; i < item->ndims; i++)
+		all *= item->dims[i];
+	MU_TRY(MU_ALLOC(ours, all + 1, "an array"));
 	MU_TRY(mu_array_file_read(s->file, item->name, item->ndims, item->dims, ours));
-	if (from->how == NAME_THIRD) {
-		memcpy(data, ours + from->part * n, n * sizeof *data);
+	if (from->how == NAME_PART) {
+		name_part_rows(&s->rows, item->dims[0], from->part, &first, &n_rows);
+		memcpy(data, ours + first * (all / item->dims[0]), n * sizeof *data);
 		goto out;
 	}
 	for (size_t i = 0; i < rows; i++)
@@ -157,13 +165,36 @@ static bool is_model_file(const char *path)
 static enum mu_status describe(struct source *s, const char *to, bool write)
 {
 	struct model_sizes sizes = {0};
-	const char *word = s->family ? name_family_word(s->family) : "";
 
-	if (!is_model_file(to) || (strcmp(word, "gpt2") != 0 && strcmp(word, "vit") != 0))
+	if (!is_model_file(to) || !s->family || !name_family_facts(s->family)->model)
 		return MU_OK;
 	for (size_t i = 0; i < s->n_arrays; i++)
 		model_sizes_add(&sizes, s->family, &s->arrays[i]);
-	return convert_describe(s->file, word, &sizes, to, write);
+	return convert_describe(s->file, s->family, &sizes, to, write);
+}
+
+/* How queries, keys and values share their rows: thirds, or by the attributes of the model. */
+static enum mu_status find_rows(struct source *s)
+{
+	enum mu_status st = MU_OK;
+	char heads[32] = "", kv_heads[32] = "";
+
+	s->rows = (struct part_rows){1, 1};
+	if (!s->family || !name_family_facts(s->family)->grouped)
+		goto out;
+	MU_TRY(mu_array_file_find_text(s->file, "num-heads", heads, sizeof heads));
+	MU_TRY(mu_array_file_find_text(s->file, "num-kv-heads", kv_heads, sizeof kv_heads));
+	s->rows = (struct part_rows){strtoul(heads, NULL, 10), strtoul(kv_heads, NULL, 10)};
+	if (s->rows.heads == 0 || s->rows.heads > MOST_HEADS || s->rows.kv_heads > MOST_HEADS)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: does not say how many heads of attention its model has (num-heads), "
+			"and queries, keys and values cannot be told apart; --names plain keeps "
+			"them together",
+			s->path);
+	if (s->rows.kv_heads == 0)
+		s->rows.kv_heads = s->rows.heads;
+out:
+	return st;
 }
 
 enum mu_status convert_to_safetensors(const char *from, const char *to, struct name_choice names,
@@ -181,8 +212,8 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 		MU_TRY(convert_tell_others(s.file, from));
 	*n = s.n;
 	MU_TRY(MU_ALLOC(s.items, s.n, "table of arrays"));
-	MU_TRY(MU_ALLOC(s.arrays, NAME_THIRDS * s.n, "table of arrays"));
-	MU_TRY(MU_ALLOC(s.origins, NAME_THIRDS * s.n, "table of arrays"));
+	MU_TRY(MU_ALLOC(s.arrays, NAME_PARTS * s.n, "table of arrays"));
+	MU_TRY(MU_ALLOC(s.origins, NAME_PARTS * s.n, "table of arrays"));
 	s.n = 0;
 	MU_TRY(mu_array_file_each(s.file, add_item, &s));
 	for (size_t i = 0; s.family && i < s.n; i++) {
@@ -192,6 +223,7 @@ enum mu_status convert_to_safetensors(const char *from, const char *to, struct n
 		s.has_head |= name_to_theirs(s.family, s.items[i].name, 0, theirs, &how) &&
 			      how == NAME_HEAD;
 	}
+	MU_TRY(find_rows(&s));
 	for (size_t i = 0; i < s.n; i++)
 		MU_TRY(set_arrays(&s, &s.items[i]));
 	MU_TRY(describe(&s, to, false));

@@ -43,10 +43,15 @@ enum mu_status model_family_find(const char *place, const struct mu_safetensors 
 	*family = NULL;
 	for (size_t i = 0; i < n && !*family; i++)
 		*family = name_family_of_theirs(mu_safetensors_array(in, i)->name);
-	if (*family)
+	if (*family && !name_family_facts(*family)->shares_names)
 		goto out;
 	MU_TRY(model_config_read(&config, place, NULL, &none));
 	told = family_of_type(config.type);
+	if (*family) {
+		if (*config.type && told != *family)
+			*family = NULL;
+		goto out;
+	}
 	for (size_t i = 0; i < n && !*family; i++) {
 		const char *name = mu_safetensors_array(in, i)->name;
 

@@ -118,9 +118,9 @@ expect 'error: network gpt2: sequences of 41 tokens \(--seq-len\), and 40 positi
 refuse $small --seq-len 16 --buckets 8
 expect 'error: --seq-len 16 with --buckets 8: both say how long they are'
 refuse --network vit-tiny --benchmark 1 --num-positions 4 $plain
-expect 'error: --num-positions is a setting of gpt2, not of '
+expect 'error: --num-positions is a setting of gpt2, llama, not of '
 refuse --network vit-tiny --benchmark 1 --tie-weights 0 $plain
-expect 'error: --tie-weights is a setting of gpt2, not of '
+expect 'error: --tie-weights is a setting of gpt2, llama, not of '
 refuse $gpt --vocab tok-latest
 expect 'error: --vocab tok-latest: has a tokenizer, not the words of a text'
 
@@ -302,7 +302,7 @@ for word in top-p,sample-top-p max-new-tokens,sample prompt,prime; do
 	expect "error: unknown option --${word%,*}; .*--${word#*,}"
 done
 refuse --network lenet --benchmark 1 --num-heads 3 $plain
-expect 'error: --num-heads is a setting of gpt2, vit-tiny, not of lenet'
+expect 'error: --num-heads is a setting of gpt2, llama, vit-tiny, not of lenet'
 refuse $gpt --temperature 2
 expect 'error: --temperature needs --sample N above 0: it is about generated text'
 refuse $gpt --recompute some

@@ -161,7 +161,7 @@ expect 'error: empty.txt: is empty'
 refuse 2 $words --batch-size 8 --buckets 8,8
 expect "error: --buckets 8,8: cannot read '8'"
 refuse 2 $words --batch-size 8 --network lenet --num-layers 0
-expect 'error: --num-hidden is a setting of lstm, gpt2, vit-tiny, not of lenet'
+expect 'error: --num-hidden is a setting of lstm, gpt2, llama, vit-tiny, not of lenet'
 refuse 2 --network lenet --data-train train.txt $plain
 expect 'error: network lenet is for images, and train.txt is read as text: --network lstm'
 refuse 2 --network lstm --data-dir . $plain

@@ -62,7 +62,7 @@ misused 1 'initializer.*zeros.*zero' $mlp --initializer zeros
 misused 1 'dtype float16.*float32' $mlp --dtype float16
 misused 1 'gpus 0,x' $mlp --gpus 0,x
 
-misused 1 'num-hidden is a setting of lstm, gpt2, vit-tiny, not of mlp' $mlp --num-hidden 8
+misused 1 'num-hidden is a setting of lstm, gpt2, llama, vit-tiny, not of mlp' $mlp --num-hidden 8
 misused 1 'dropout is a setting of lstm, gpt2, vit-tiny, not of mlp' $mlp --dropout 0.5
 both misused '--num-layers 7' --network lenet --num-layers 7 --summary
 both misused 'device.*tpu' --network lenet --devices tpu --summary
