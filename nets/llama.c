@@ -70,7 +70,8 @@ static enum mu_status choose(const struct mu_net_config *config, struct sizes *s
 	if (!own->head_dim && s->hidden % s->heads != 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s: %d heads do not divide a width of %d (setting num-heads, "
-			"setting num-hidden); setting head-dim says the channels of a head",
+			"setting num-hidden), and no number of channels is given for a head "
+			"(setting head-dim)",
 			config->network, s->heads, s->hidden);
 	if (s->heads % s->kv_heads != 0)
 		MU_FAIL(MU_ERR_USAGE,
@@ -173,7 +174,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	x = linear(net, x, (int)config->classes, "head");
 	if (own->tied)
 		mu_net_tie(net, "tokens_weight");
-	mu_net_softmax(net, x, "softmax");
+	mu_net_objective(net, x);
 out:
 	return st;
 }
@@ -183,6 +184,7 @@ const struct mu_network mu_network_llama = {
 	.help = "Llama, transformer of text: 4 blocks of 128, 4 heads; sizes are settings",
 	.shape = MU_SAMPLE(1, 256, 1),
 	.classes = 32000,
+	.objective = "softmax",
 	.training = {.lr = 0.001, .batch = 16},
 	.traits = MU_NETWORK_DEPTHS | MU_NETWORK_SEQUENCES,
 	.settings = settings,

@@ -23,9 +23,9 @@ static const struct mu_option table[] = {
 	 .initial = "auto",
 	 .choices = "auto|plain|gpt2|llama|vit|resnet",
 	 .group = "Safetensors",
-	 .help = "WORD  names of arrays: of GPT-2, Llama and ViT in transformers (gpt2, llama, vit), of "
-		 "torchvision's resnet50, 101 and 152 (resnet, for resnet-v1 here), as they are "
-		 "(plain), or what the file has (auto)"},
+	 .help = "WORD  names of arrays: of GPT-2, Llama and ViT in transformers (gpt2, llama, "
+		 "vit), of torchvision's resnet50, 101 and 152 (resnet, for resnet-v1 here), as "
+		 "they are (plain), or what the file has (auto)"},
 	{.name = "help",
 	 .type = MU_OPTION_FLAG,
 	 .offset = offsetof(struct values, help),

@@ -36,7 +36,7 @@ struct family_facts {
 	double eps, own_eps;  /* transformers' default, and the network's; 0: none */
 	bool text;            /* it reads tokens, else images */
 	bool tied;            /* the output has the embedding's weight where nothing is said */
-	bool grouped;         /* heads of keys and values may be fewer, and have a size of their own */
+	bool grouped;         /* heads of keys and values may be fewer, heads have a size */
 	bool shares_names;    /* other models have arrays of these names: config.json decides */
 };
 const struct family_facts *name_family_facts(const struct name_family *family);

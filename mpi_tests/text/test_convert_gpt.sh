@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# muconvert: what a GPT-2 or a Llama in safetensors is: its configuration, its tokenizer, arrays that are missing or that
-# have other names.
+# muconvert: what a GPT-2 or a Llama in safetensors is: its configuration, its tokenizer, arrays that are missing or
+# that have other names.
 set -u
 # shellcheck source=mpi_tests/lib/lib.sh
 . "$SRCDIR/mpi_tests/lib/lib.sh"
@@ -175,8 +175,8 @@ convert other m.h5
 expect '^muconvert: other: config.json has model type "bert": no network .* computes it, and m.h5 holds plain arrays$'
 
 part "a Llama"
-# llama SKIPPED [HEAD]: 2 blocks of 8, 4 heads and 2 of keys of 2 channels; every number of a q_proj is 1, of a k_proj 2, of
-# a v_proj 3, of others 0.5
+# llama SKIPPED [HEAD]: 2 blocks of 8, 4 heads and 2 of keys of 2 channels; every number of a q_proj is 1, of a k_proj
+# 2, of a v_proj 3, of others 0.5
 llama() {
 	local part array shape n number data=''
 	at=0 header=''
@@ -233,8 +233,8 @@ config '"hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2, "voca
 is_llama 1056 16
 config '"rms_norm_eps": 0.25, "rope_theta": 500000'
 expect '^muconvert: model: config.json: rope-theta 500000, which trainer --load takes$'
-"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 --log-prefix none --log-time 0 \
-	>"$log" 2>&1
+"$TRAINER" --evaluate --load m.h5 --benchmark 1 --num-batches 1 --batch-size 2 --seq-len 5 \
+	--log-prefix none --log-time 0 >"$log" 2>&1
 expect '^options from m.h5: network llama, .*num-heads 4, num-kv-heads 2, head-dim 2, intermediate-size 12, num-pos'
 expect '^options from m.h5: .*num-positions 2048, rope-theta 500000, rms-norm-eps 0.25, tie-weights 1, num-classes 7'
 # The rows of a block's product are queries, keys, values.
