@@ -146,7 +146,7 @@ refuse() {
 	expect "$text"
 }
 refuse 2 'error: --evaluate: it needs parameters: use --load' --evaluate
-refuse 2 'error: --predict x.txt: a name that ends in .h5 or .csv' --load A-0003.h5 --predict x.txt
+refuse 2 'error: --predict x.txt: a name that ends in .h5, .csv or .npy' --load A-0003.h5 --predict x.txt
 refuse 2 'error: --predict .h5: a name' --load A-0003.h5 --predict .h5
 refuse 1 'error: --predict nowhere/x.h5' --load A-0003.h5 --predict nowhere/x.h5
 refuse 1 'error: --predict nowhere/x.csv: cannot be written' --load A-0003.h5 --predict nowhere/x.csv
