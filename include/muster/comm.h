@@ -184,7 +184,8 @@ struct mu_members {
 	struct mu_watch *watch; /* see struct mu_limits; private */
 };
 
-enum { MU_SERVERS_DEFAULT = -1 }; /* one per node */
+/* One per node, but no more than a quarter of the ranks, and at least one. */
+enum { MU_SERVERS_DEFAULT = -1 };
 enum mu_placement { MU_PLACEMENT_SPREAD, MU_PLACEMENT_PACKED };
 
 /*
@@ -194,6 +195,12 @@ enum mu_placement { MU_PLACEMENT_SPREAD, MU_PLACEMENT_PACKED };
  */
 enum mu_status mu_members_init(struct mu_members *m, MPI_Comm comm, int num_servers,
 			       enum mu_placement placement);
+/* The same in two steps: ranks and places, then the roles, for callers whose number of servers
+ * depends on the nodes. */
+enum mu_status mu_members_find(struct mu_members *m, MPI_Comm comm);
+enum mu_status mu_members_share_out(struct mu_members *m, int num_servers,
+				    enum mu_placement placement);
+int mu_members_usual_servers(const struct mu_members *m); /* MU_SERVERS_DEFAULT; after _find */
 /* Collective over m->comm, but for members that were dropped. */
 void mu_members_release(struct mu_members *m);
 /*

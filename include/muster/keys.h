@@ -158,10 +158,10 @@ struct mu_keys_config {
 };
 
 /*
- * Makes an empty store for the ranks of comm: the short way. num_servers ranks become servers, one
- * per node with MU_SERVERS_DEFAULT (none in stores without servers); the others are workers. All
- * ranks pass the same type and number. MU_ERR_USAGE: an unknown type (the message lists the known
- * ones), or a type and a number of ranks that do not fit. Collective over comm.
+ * Makes an empty store for the ranks of comm: the short way. num_servers ranks become servers; with
+ * MU_SERVERS_DEFAULT one per node, a quarter at most (none in stores without servers); the others
+ * are workers. All ranks pass the same type and number. MU_ERR_USAGE: an unknown type (the message
+ * lists the known ones), or a type and a number of ranks that do not fit. Collective over comm.
  */
 enum mu_status mu_keys_open(struct mu_keys **out, MPI_Comm comm, const char *type, int num_servers);
 /*

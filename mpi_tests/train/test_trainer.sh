@@ -90,6 +90,31 @@ if [ "$cores" -le 4 ]; then
 	train "$cores" $mlp --batch-size 1 --num-epochs 1 --num-batches 1
 	expect_none ' speed suffers'
 fi
+if [ "$(mpi_kind)" = mpich ]; then
+	# NODES RANKS: of each node; STORE; workers; servers. Hosts of one machine count as nodes.
+	while read -r nodes each store workers servers more; do
+		hosts=
+		for ((i = 1; i <= nodes; i++)); do hosts+=,127.0.0.$i:$each; done
+		np=$((nodes * each))
+		timeout -k 5 $((100 * ${MU_TIMEOUT_SCALE:-1})) $MPIRUN -launcher fork -hosts "${hosts#,}" -n $np \
+			"$TRAINER" $mlp --batch-size 1 --num-epochs 1 --num-batches 1 $more >"$log" 2>&1 </dev/null ||
+			fail "$nodes nodes of $each ranks: exit status $?"
+		expect "^kv-store $store: "
+		expect "^$workers workers?, $servers servers?, "
+		[ $servers != 0 ] ||
+			expect "^$np ranks on $nodes nodes: all train .* dist_sync makes"
+	done <<-END
+		2 1 dist_sharded 2 0
+		4 1 dist_sharded 4 0
+		2 2 dist_sharded 4 0
+		3 3 dist_sharded 9 0
+		2 4 dist_sync 6 2
+		4 1 dist_sync 3 1 --kv-store dist_sync
+		8 1 dist_async 6 2 --kv-store dist_async
+		3 1 dist_sync 2 1 --server-placement packed
+		2 2 dist_sync 2 2 --num-servers 2
+	END
+fi
 train 2 $mlp --num-epochs 1 --num-batches 2 --num-servers 1
 expect '^kv-store dist_sync: .*, 1 server with'
 expect '^2 ranks: 1 worker, 1 server; '
@@ -223,7 +248,8 @@ jobs="packed:1 $(in_tier full && echo spread:2 colocated:0)"
 if nodes_up 2; then nodes_use 2; else jobs=; fi
 for job in $jobs; do
 	set -- ${job/:/ }
-	train 5 $mlp --kv-store dist_sync --server-placement "$1" --num-epochs 1
+	more=$([ "$1" = colocated ] || echo --num-servers 2)
+	train 5 $mlp --kv-store dist_sync --server-placement "$1" $more --num-epochs 1
 	expect_count "$2" 'server \d \(rank \d, pid'
 	expect '^a link of \d.* bounds a step'
 	expect '^push and pull: .* ms a step, .* of the bound'

@@ -311,7 +311,7 @@ static enum mu_status settle(struct mu_options *o, struct conf *v, const char *w
 	mu_trace_clear();
 	*o = (struct mu_options){0};
 	MU_TRY(mu_conf_options_parse(o, v, l.argc, l.argv));
-	MU_TRY(mu_conf_settle(o, 1, v));
+	MU_TRY(mu_conf_settle(o, &(struct conf_ranks){1, 1}, v));
 out:
 	return st;
 }

@@ -12,7 +12,8 @@
 enum { MOST_WORDS = 24, LINE_BYTES = 256, WORKERS = 4 };
 
 /* line: options without "trainer"; is cut into words. */
-static bool settle(char line[LINE_BYTES], struct mu_options *o, struct conf *v)
+static bool settle_for(const struct conf_ranks *ranks, char line[LINE_BYTES], struct mu_options *o,
+		       struct conf *v)
 {
 	char program[] = "trainer", *argv[MOST_WORDS] = {program};
 	int argc = 1;
@@ -21,10 +22,17 @@ static bool settle(char line[LINE_BYTES], struct mu_options *o, struct conf *v)
 		argv[argc++] = word;
 	*o = (struct mu_options){0};
 	if (!CHECK(mu_conf_options_parse(o, v, argc, argv) == MU_OK &&
-		   mu_conf_settle(o, WORKERS + 1, v) == MU_OK)) {
+		   mu_conf_settle(o, ranks, v) == MU_OK)) {
 		fprintf(stderr, "    %s\n", mu_trace_message());
 		return false;
 	}
+	return true;
+}
+
+static bool settle(char line[LINE_BYTES], struct mu_options *o, struct conf *v)
+{
+	if (!settle_for(&(struct conf_ranks){WORKERS + 1, 1}, line, o, v))
+		return false;
 	mu_conf_roles_settle(v, WORKERS, v->store.has_servers ? 1 : 0);
 	return true;
 }
@@ -92,6 +100,32 @@ static void check_lines(void)
 	}
 }
 
+/* Servers on every node where three quarters of the ranks train, and for three ranks of one. */
+static void check_stores(void)
+{
+	static const int each[] = {1, 2, 3, 4, 8};
+
+	for (int nodes = 1; nodes <= 8; nodes++)
+		for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+			for (int asked = 0; asked <= 1; asked++) {
+				const int n = nodes * each[i];
+				const bool servers =
+					asked || each[i] >= 4 || (nodes == 1 && each[i] == 3);
+				char line[LINE_BYTES];
+				struct mu_options o;
+				struct conf v;
+
+				if (n == 1)
+					continue;
+				snprintf(line, sizeof line, "--network mlp --benchmark 1%s",
+					 asked ? " --num-servers 1" : "");
+				if (settle_for(&(struct conf_ranks){n, nodes}, line, &o, &v))
+					CHECK_TEXT(v.kv_store,
+						   servers ? "dist_sync" : "dist_sharded");
+				mu_options_release(&o);
+			}
+}
+
 /* Every network declares what trains it; a rule has a default rate only if it has a rate. */
 static void check_tables(void)
 {
@@ -106,6 +140,7 @@ static void check_tables(void)
 int main(void)
 {
 	check_lines();
+	check_stores();
 	check_tables();
 	return check_failures() ? 1 : 0;
 }

@@ -126,12 +126,20 @@ out:
 	return st;
 }
 
+int mu_members_usual_servers(const struct mu_members *m)
+{
+	const int most = m->size / 4 > 1 ? m->size / 4 : 1;
+
+	return m->topology.num_nodes < most ? m->topology.num_nodes : most;
+}
+
 static enum mu_status make_roles(struct mu_members *m, int num_servers, enum mu_placement placement)
 {
 	enum mu_status st = MU_OK;
 	bool *is_server = NULL;
 
-	m->num_servers = num_servers == MU_SERVERS_DEFAULT ? m->topology.num_nodes : num_servers;
+	m->num_servers =
+		num_servers == MU_SERVERS_DEFAULT ? mu_members_usual_servers(m) : num_servers;
 	m->num_workers = m->size - m->num_servers;
 	if (num_servers < MU_SERVERS_DEFAULT)
 		MU_FAIL(MU_ERR_USAGE,
@@ -163,8 +171,7 @@ out:
 
 /* ---- life ---- */
 
-enum mu_status mu_members_init(struct mu_members *m, MPI_Comm comm, int num_servers,
-			       enum mu_placement placement)
+enum mu_status mu_members_find(struct mu_members *m, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
 
@@ -172,9 +179,20 @@ enum mu_status mu_members_init(struct mu_members *m, MPI_Comm comm, int num_serv
 	m->topology.node = MPI_COMM_NULL;
 	MU_TRY(mu_comm_dup(comm, &m->comm, "the other ranks at start"));
 	MU_TRY(mu_comm_rank(m->comm, &m->rank, &m->size));
+	MU_TRY(mu_topology_open(&m->topology, m->comm));
+out:
+	if (st != MU_OK)
+		mu_members_release(m);
+	return st;
+}
+
+enum mu_status mu_members_share_out(struct mu_members *m, int num_servers,
+				    enum mu_placement placement)
+{
+	enum mu_status st = MU_OK;
+
 	MU_TRY(mu_comm_same(m->comm, num_servers, "num_servers", __FILE__, __LINE__));
 	MU_TRY(mu_comm_same(m->comm, (long)placement, "placement", __FILE__, __LINE__));
-	MU_TRY(mu_topology_open(&m->topology, m->comm));
 	MU_TRY(make_roles(m, num_servers, placement));
 	MU_TRY(mu_topology_fill(&m->topology, m));
 	MU_TRY(mu_wake_open(m));
@@ -183,6 +201,14 @@ out:
 	if (st != MU_OK)
 		mu_members_release(m);
 	return st;
+}
+
+enum mu_status mu_members_init(struct mu_members *m, MPI_Comm comm, int num_servers,
+			       enum mu_placement placement)
+{
+	const enum mu_status st = mu_members_find(m, comm);
+
+	return st == MU_OK ? mu_members_share_out(m, num_servers, placement) : st;
 }
 
 void mu_members_drop(struct mu_members *m)

@@ -84,9 +84,10 @@ void mu_conf_name_options(void);
 
 /* ---- store.c: the store, local SGD and compression ---- */
 
-/* Parts of mu_conf_settle: compression, and the store of a job of `ranks` ranks. */
+/* Parts of mu_conf_settle: compression, and the store of a job. */
 enum mu_status mu_conf_compression_settle(const struct mu_options *o, struct conf *v);
-enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v);
+enum mu_status mu_conf_job_settle(const struct mu_options *o, const struct conf_ranks *ranks,
+				  struct conf *v);
 /* Is --summary asked of as many ranks as the store needs at least? Not of a net that is cut. */
 bool mu_conf_sums_up_job(const struct conf *v, int ranks);
 void mu_conf_store_config(const struct conf *v, struct mu_kv_config *config);

@@ -325,7 +325,8 @@ const char *mu_conf_mode_option(const struct conf *v, enum conf_mode mode)
 	return is_asked(v, mode) ? of[mode] : NULL;
 }
 
-enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v)
+enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_ranks *ranks,
+			      struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -359,7 +360,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf
 		v->data_train_idx = v->data_val_idx;
 		v->label_train = v->label_val;
 	}
-	if (mu_conf_mode_has(v, CONF_MODE_HAS_JOB) || mu_conf_sums_up_job(v, ranks))
+	if (mu_conf_mode_has(v, CONF_MODE_HAS_JOB) || mu_conf_sums_up_job(v, ranks->n))
 		MU_TRY(mu_conf_job_settle(o, ranks, v));
 out:
 	return st;

@@ -292,11 +292,17 @@ bool mu_conf_asks(const struct conf *v);
 enum mu_status mu_conf_help(FILE *stream, bool all);
 enum mu_status mu_conf_help_owner(const char *name, FILE *stream);
 
+/* Of the job. */
+struct conf_ranks {
+	int n, nodes;
+};
+
 /*
  * After parsing: set defaults that depend on other options, and check the rules. The values are
- * const afterwards. ranks: number of ranks of the job.
+ * const afterwards.
  */
-enum mu_status mu_conf_settle(const struct mu_options *o, int ranks, struct conf *v);
+enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_ranks *ranks,
+			      struct conf *v);
 /* Once roles are known: --num-servers, and the default learning rate of asynchronous stores: the
  * network's over twice the workers. */
 void mu_conf_roles_settle(struct conf *v, int workers, int servers);

@@ -89,14 +89,16 @@ out:
 	return st;
 }
 
-/* Of two ranks both train, unless an option asks for servers. */
-static const char *default_store(const struct conf *v, int ranks)
+/* Servers where an option asks for them, or where they leave three quarters of the ranks to train;
+ * of three ranks on one node two. */
+static const char *default_store(const struct conf *v, const struct conf_ranks *ranks)
 {
-	const bool servers = v->num_servers > 0 || v->server_placement == CONF_PACKED;
+	const bool asked = v->num_servers > 0 || v->server_placement == CONF_PACKED;
+	const bool few = 4 * ranks->nodes <= ranks->n || (ranks->nodes == 1 && ranks->n > 2);
 
-	if (ranks == 1)
+	if (ranks->n == 1)
 		return "device";
-	return makes_teams(v) || (ranks == 2 && !servers) ? "dist_sharded" : "dist_sync";
+	return makes_teams(v) || (!few && !asked) ? "dist_sharded" : "dist_sync";
 }
 
 bool mu_conf_sums_up_job(const struct conf *v, int ranks)
@@ -112,7 +114,8 @@ bool mu_conf_sums_up_job(const struct conf *v, int ranks)
 	return !is.has_servers;
 }
 
-enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct conf *v)
+enum mu_status mu_conf_job_settle(const struct mu_options *o, const struct conf_ranks *ranks,
+				  struct conf *v)
 {
 	enum mu_status st = MU_OK;
 
@@ -128,7 +131,7 @@ enum mu_status mu_conf_job_settle(const struct mu_options *o, int ranks, struct 
 	}
 	find_facts(v);
 	MU_TRY(mu_option_rules_check(o, &mu_conf_job_rules));
-	MU_TRY(check_ranks(v, ranks));
+	MU_TRY(check_ranks(v, ranks->n));
 	MU_TRY(check_norms(v));
 	if (v->node_reduce == MU_KV_NODE_NCCL && !v->store.has_servers)
 		v->inter_node = CONF_INTER_NODE_MPI;

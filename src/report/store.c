@@ -19,15 +19,22 @@ static void report_compression(const struct conf *v, const struct mu_kv_layout *
 		      (double)layout->bytes_pulled / 1e6, (double)layout->bytes / 1e6);
 }
 
-/* Where nobody asked for servers. */
+/* Where nobody named a store. */
 static void report_carved(const struct mu_engine *e)
 {
 	const struct mu_members *m = e->members;
+	const int servers = mu_members_usual_servers(m);
 	char text[64];
 
-	if (e->conf->default_store && e->store->has_servers)
+	if (!e->conf->default_store)
+		return;
+	if (e->store->has_servers)
 		mu_log_info("%d ranks: %s; --kv-store dist_sharded lets all %d train", m->size,
 			    mu_members_text(m, text, sizeof text), m->size);
+	else if (m->topology.num_nodes > 1)
+		mu_log_info("%d ranks on %d nodes: all train (dist_sharded); --kv-store dist_sync "
+			    "makes %d server%s of them",
+			    m->size, m->topology.num_nodes, servers, MU_S(servers));
 }
 
 void mu_report_store(const struct mu_engine *e)

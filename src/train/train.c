@@ -142,11 +142,12 @@ static void fall_back(struct conf *v, struct train_run *run)
 
 /* Sets v, which nothing but mu_conf_roles_settle changes afterwards. */
 static enum mu_status settle_options(const struct mu_options *o, struct conf *v,
-				     struct train_run *run, int ranks)
+				     struct train_run *run)
 {
 	enum mu_status st = MU_OK;
+	const struct conf_ranks ranks = {run->members.size, run->members.topology.num_nodes};
 
-	MU_TRY(mu_conf_settle(o, ranks, v));
+	MU_TRY(mu_conf_settle(o, &ranks, v));
 	MU_TRY(check_values(v, &run->list));
 	fall_back(v, run);
 	run->store = v->store;
@@ -291,12 +292,12 @@ out:
 }
 
 /* Who is a worker and who a server, and what depends on their numbers. */
-static enum mu_status find_roles(struct train_run *run, struct conf *conf, MPI_Comm comm)
+static enum mu_status find_roles(struct train_run *run, struct conf *conf)
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_members_init(
-		&run->members, comm, conf->store.has_servers ? (int)conf->num_servers : 0,
+	MU_TRY(mu_members_share_out(
+		&run->members, conf->store.has_servers ? (int)conf->num_servers : 0,
 		conf->server_placement == CONF_PACKED ? MU_PLACEMENT_PACKED : MU_PLACEMENT_SPREAD));
 	run->members.generation = (unsigned)run->back->times;
 	mu_conf_roles_settle(conf, run->members.num_workers, run->members.num_servers);
@@ -329,7 +330,7 @@ static enum mu_status run_alone(struct train_run *run, struct mu_options *option
 		mu_conf_recorded_tell(arguments->own, options);
 	}
 	if (run->mode->needs >= TRAIN_ROLES)
-		MU_TRY(find_roles(run, conf, comm));
+		MU_TRY(find_roles(run, conf));
 	MU_TRY(mu_agree(rank == 0 ? run->mode->work(run) : MU_OK, comm));
 out:
 	return st;
@@ -362,7 +363,9 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 		goto out;
 	}
 	MU_TRY(read_files(options, conf, run, arguments, comm));
-	MU_TRY(mu_agree(settle_options(options, conf, run, size), comm));
+	MU_TRY(mu_comm_set_limits(comm, &v->limits));
+	MU_TRY(mu_members_find(&run->members, comm));
+	MU_TRY(mu_agree(settle_options(options, conf, run), comm));
 	run->mode = &mu_train_modes[mu_conf_mode(v)];
 	if (!mu_conf_mode_has(v, CONF_MODE_HAS_JOB)) {
 		MU_TRY(run_alone(run, options, conf, arguments, comm));
@@ -372,8 +375,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	MU_TRY(mu_agree(check_job(run), comm));
 	set_patience(end, v, size);
 	end->phase = MU_TRAIN_ROLES;
-	MU_TRY(mu_comm_set_limits(comm, &v->limits));
-	MU_TRY(find_roles(run, conf, comm));
+	MU_TRY(find_roles(run, conf));
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->members.role),
 		 run->members.index);
 	end->phase = MU_TRAIN_SETUP;
