@@ -51,31 +51,40 @@ void test_lrn_backward(const struct variant *v)
 
 /* ---- pooling ---- */
 
-/* Planes of 9 x 5, as many as fit (one at least), consecutive or interleaved. */
-enum { HEIGHT = 9, WIDTH = 5 };
+/* Planes of 9 x 5, or of 3 x 3 x 5, as many as fit (one at least), consecutive or interleaved. */
+enum { HEIGHT = 9, WIDTH = 5, AREA = HEIGHT * WIDTH };
 static const struct cuda_windows windows[] = {
-	{{HEIGHT, WIDTH}, {5, 3}, {3, 2}, {2, 2}, {1, 0}, 0},
-	{{HEIGHT, WIDTH}, {5, 3}, {3, 3}, {2, 2}, {1, 1}, 1},
-	{{HEIGHT, WIDTH}, {1, 1}, {HEIGHT, WIDTH}, {1, 1}, {0, 0}, 1},
-	{{HEIGHT, WIDTH}, {4, 4}, {2, 2}, {2, 1}, {0, 0}, 0},
-	{{HEIGHT, WIDTH}, {3, 2}, {1, 2}, {3, 3}, {0, 0}, 1},
+	{{HEIGHT, WIDTH, 1}, {5, 3, 1}, {3, 2, 1}, {2, 2, 1}, {1, 0, 0}, 0},
+	{{HEIGHT, WIDTH, 1}, {5, 3, 1}, {3, 3, 1}, {2, 2, 1}, {1, 1, 0}, 1},
+	{{HEIGHT, WIDTH, 1}, {1, 1, 1}, {HEIGHT, WIDTH, 1}, {1, 1, 1}, {0, 0, 0}, 1},
+	{{HEIGHT, WIDTH, 1}, {4, 4, 1}, {2, 2, 1}, {2, 1, 1}, {0, 0, 0}, 0},
+	{{HEIGHT, WIDTH, 1}, {3, 2, 1}, {1, 2, 1}, {3, 3, 1}, {0, 0, 0}, 1},
+	/* volumes: height, width, depth */
+	{{3, WIDTH, 3}, {2, 3, 2}, {2, 2, 3}, {1, 2, 2}, {0, 1, 1}, 0},
+	{{3, WIDTH, 3}, {3, 2, 2}, {3, 3, 2}, {1, 2, 1}, {1, 0, 0}, 1},
+	{{3, WIDTH, 3}, {1, 2, 2}, {3, 4, 2}, {1, 2, 2}, {0, 1, 0}, 1},
 };
-enum { WINDOWS = sizeof windows / sizeof windows[0] };
+enum { IMAGES = 5, WINDOWS = sizeof windows / sizeof windows[0] };
 
 struct pool {
 	const struct cuda_windows *w;
 	size_t planes, step, n_in, n_out; /* step: between elements of a plane */
 };
 
+static size_t out_area_of(const struct cuda_windows *w)
+{
+	return (size_t)(w->out[0] * w->out[1] * w->out[2]);
+}
+
 static struct pool pool_of(const struct variant *v, int k, int groups)
 {
-	const size_t samples = v->n / (HEIGHT * WIDTH * v->channels) + 1;
+	const size_t samples = v->n / (AREA * v->channels) + 1;
 	struct pool p = {.w = &windows[k]};
 
 	p.step = v->odd || groups ? v->channels : 1;
 	p.planes = samples * v->channels;
-	p.n_in = p.planes * HEIGHT * WIDTH;
-	p.n_out = p.planes * (size_t)(p.w->out[0] * p.w->out[1]);
+	p.n_in = p.planes * AREA;
+	p.n_out = p.planes * out_area_of(p.w);
 	return p;
 }
 
@@ -84,29 +93,40 @@ static size_t in_plane(const struct pool *p, size_t plane, size_t area, int k)
 	return plane / p->step * area * p->step + (size_t)k * p->step + plane % p->step;
 }
 
-/* The input positions of an output: their number. */
-static int positions(const struct cuda_windows *w, int y, int x, int *out)
+/* Output number o by axis. */
+static void output_of(const struct cuda_windows *w, int o, int *at)
 {
-	int n = 0;
+	at[1] = o % w->out[1];
+	at[0] = o / w->out[1] % w->out[0];
+	at[2] = o / w->out[1] / w->out[0];
+}
 
-	for (int i = 0; i < w->kernel[0]; i++)
-		for (int j = 0; j < w->kernel[1]; j++) {
-			const int r = y * w->stride[0] - w->pad[0] + i;
-			const int c = x * w->stride[1] - w->pad[1] + j;
+/* The input positions of output o: their number. */
+static int positions(const struct cuda_windows *w, int o, int *out)
+{
+	const int *of = w->kernel;
+	int n = 0, first[3];
 
-			if (r >= 0 && r < HEIGHT && c >= 0 && c < WIDTH)
-				out[n++] = r * WIDTH + c;
-		}
+	output_of(w, o, first);
+	for (int d = 0; d < 3; d++)
+		first[d] = first[d] * w->stride[d] - w->pad[d];
+	for (int i = 0; i < of[0] * of[1] * of[2]; i++) {
+		const int z = first[2] + i / of[1] / of[0], y = first[0] + i / of[1] % of[0];
+		const int x = first[1] + i % of[1];
+
+		if (z >= 0 && z < w->in[2] && y >= 0 && y < w->in[0] && x >= 0 && x < w->in[1])
+			out[n++] = (z * w->in[0] + y) * w->in[1] + x;
+	}
 	return n;
 }
 
 /* Padding counts for averages, the part beyond it does not: as in Caffe and MXNet. */
-static int divisor(const struct cuda_windows *w, int y, int x)
+static int divisor(const struct cuda_windows *w, int output)
 {
-	const int o[2] = {y, x};
-	int area = 1;
+	int area = 1, o[3];
 
-	for (int d = 0; d < 2; d++) {
+	output_of(w, output, o);
+	for (int d = 0; d < 3; d++) {
 		const int begin = o[d] * w->stride[d] - w->pad[d];
 		const int end = begin + w->kernel[d], most = w->in[d] + w->pad[d];
 
@@ -139,11 +159,11 @@ static void set_winner(void *winners, const struct pool *p, int groups, size_t i
 
 static void pool_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
-	int at[HEIGHT * WIDTH];
+	int at[AREA];
 
-	for (int k = 0; k < WINDOWS; k++) {
+	for (int k = 0; k < (groups ? IMAGES : WINDOWS); k++) {
 		const struct pool p = pool_of(v, k, groups);
-		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
+		const size_t out_area = out_area_of(p.w);
 		const void *x = rig_numbers(type, p.n_in, 67);
 		void *y = rig_numbers(type, p.n_out, 68);
 		void *winners =
@@ -155,23 +175,21 @@ static void pool_case(const struct variant *v, int type, int groups, enum kernel
 		for (size_t i = 0; i < p.planes * out_area; i++) {
 			const size_t plane = i / out_area;
 			const int o = (int)(i % out_area);
-			const int n = positions(p.w, o / p.w->out[1], o % p.w->out[1], at);
+			const int n = positions(p.w, o, at);
 			const size_t to = in_plane(&p, plane, out_area, o);
 			double sum = 0, most = -INFINITY;
 			int winner = -1;
 
 			for (int e = 0; e < n; e++) {
 				double one = rig_at(x, type,
-						    in_plane(&p, plane, HEIGHT * WIDTH, at[e]));
+						    in_plane(&p, plane, AREA, at[e]));
 
 				sum += one;
 				if (one > most)
 					most = one, winner = at[e];
 			}
 			rig_expect(y, type, to,
-				   p.w->average
-					   ? sum / divisor(p.w, o / p.w->out[1], o % p.w->out[1])
-					   : most);
+				   p.w->average ? sum / divisor(p.w, o) : most);
 			if (winners)
 				CHECK(winner_at(winners, &p, groups, to, o) == winner);
 		}
@@ -180,11 +198,11 @@ static void pool_case(const struct variant *v, int type, int groups, enum kernel
 
 static void backward_case(const struct variant *v, int type, int groups, enum kernel_id kernel)
 {
-	int at[HEIGHT * WIDTH];
+	int at[AREA];
 
-	for (int k = 0; k < WINDOWS; k++) {
+	for (int k = 0; k < (groups ? IMAGES : WINDOWS); k++) {
 		const struct pool p = pool_of(v, k, groups);
-		const size_t out_area = (size_t)(p.w->out[0] * p.w->out[1]);
+		const size_t out_area = out_area_of(p.w);
 		const void *dy = rig_numbers(type, p.n_out, 69);
 		void *dx = rig_numbers(type, p.n_in, 70);
 		void *winners = rig_bytes(p.n_out * (groups ? 1 : sizeof(int)), 0);
@@ -194,17 +212,15 @@ static void backward_case(const struct variant *v, int type, int groups, enum ke
 			type, p.step, groups ? p.n_in / 8 : p.n_in};
 
 		for (size_t i = 0; i < p.planes * out_area; i++) {
-			const int o = (int)(i % out_area), y = o / p.w->out[1];
-			const int n = positions(p.w, y, o % p.w->out[1], at);
+			const int o = (int)(i % out_area), n = positions(p.w, o, at);
 			const size_t from = in_plane(&p, i / out_area, out_area, o);
 			const double d = rig_at(dy, type, from);
 
 			set_winner(winners, &p, groups, from, o, at[i % (size_t)n]);
 			for (int e = 0; e < n; e++)
 				if (p.w->average || at[e] == at[i % (size_t)n])
-					want[in_plane(&p, i / out_area, HEIGHT * WIDTH, at[e])] +=
-						p.w->average ? d / divisor(p.w, y, o % p.w->out[1])
-							     : d;
+					want[in_plane(&p, i / out_area, AREA, at[e])] +=
+						p.w->average ? d / divisor(p.w, o) : d;
 		}
 		rig_run(kernel, v, a.n, &a);
 		for (size_t i = 0; i < p.n_in; i++)

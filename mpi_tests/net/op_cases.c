@@ -22,16 +22,18 @@
 #define ELEMENT(...) \
 	.kind = MU_OP_ELEMENT_LOSS, ATTR(element_loss, .form = MU_ELEMENT_##__VA_ARGS__)
 #define STEP(number) .kind = MU_OP_STEP, ATTR(step, number)
-#define K(height, width) .kernel = {height, width}
-#define S(height, width) .stride = {height, width}
-#define P(height, width) .pad = {height, width}
-#define D(height, width) .dilate = {height, width}
+/* height, width; of volumes depth, height, width */
+#define K(...) .kernel = {__VA_ARGS__}
+#define S(...) .stride = {__VA_ARGS__}
+#define P(...) .pad = {__VA_ARGS__}
+#define D(...) .dilate = {__VA_ARGS__}
 #define GROUPS(n) .groups = n
 #define NO_BIAS .no_bias = true
 #define GLOBAL .global = true
 #define CEIL .ceil = true
 #define IN(...) .in = {__VA_ARGS__}
 #define IMAGE(n, c, h, w) {4, {n, c, h, w}}
+#define VOLUME(n, c, d, h, w) {5, {n, c, d, h, w}}
 #define VECTOR(n, c) {2, {n, c}}
 
 static const struct mu_activation relu = {MU_ACTIVATION_RELU};
@@ -142,6 +144,35 @@ const struct op_case op_cases[] = {
 	{"conv tanh 32", CONV(32, K(1, 1), NO_BIAS), IN(IMAGE(2, 16, 4, 5)), .fused = &tanh_},
 	{"conv sigmoid", CONV(6, K(2, 2), GROUPS(2)), IN(IMAGE(2, 4, 4, 5)), .fused = &sigmoid},
 
+	{"conv 3-D", CONV(5, K(2, 3, 2)), IN(VOLUME(2, 3, 4, 5, 3))},
+	{"conv 3-D, 16", CONV(16, K(3, 3, 3), P(1, 1, 1)), IN(VOLUME(2, 16, 3, 5, 4)),
+	 .tolerance = 1e-4},
+	{"conv 3-D, stem", CONV(32, K(3, 5, 3), S(2, 2, 1), P(1, 2, 1), NO_BIAS),
+	 IN(VOLUME(2, 1, 5, 7, 6)), .frozen = 1},
+	{"conv 3-D, stride, unread border", CONV(4, K(3, 2, 3), S(2, 3, 2)),
+	 IN(VOLUME(1, 2, 6, 7, 4))},
+	{"conv 3-D, dilate", CONV(4, K(2, 3, 2), D(3, 1, 2), P(2, 1, 1)), IN(VOLUME(2, 3, 4, 3, 5))},
+	{"conv 3-D, dilate, stride, 32", CONV(32, K(3, 2, 3), D(2, 2, 1), S(2, 1, 2), P(2, 1, 1)),
+	 IN(VOLUME(1, 16, 5, 4, 6)), .tolerance = 1e-4},
+	{"conv 3-D, groups", CONV(6, K(2, 2, 2), GROUPS(2)), IN(VOLUME(2, 4, 3, 4, 3))},
+	{"conv 3-D, groups 2, 32", CONV(32, K(3, 3, 1), GROUPS(2), P(1, 1, 0), NO_BIAS),
+	 IN(VOLUME(1, 32, 3, 3, 4)), .tolerance = 1e-4},
+	{"conv 3-D, depthwise", CONV(5, K(3, 3, 3), GROUPS(5), P(1, 1, 1), S(1, 2, 1)),
+	 IN(VOLUME(2, 5, 3, 4, 5))},
+	{"conv 3-D, depthwise 16, dilate", CONV(16, K(2, 2, 2), GROUPS(16), D(2, 1, 2)),
+	 IN(VOLUME(1, 16, 4, 3, 5))},
+	{"conv 3-D, 1x1x1", CONV(7, K(1, 1, 1)), IN(VOLUME(2, 5, 3, 2, 4))},
+	{"conv 3-D, 1x1x1, 16 to 32", CONV(32, K(1, 1, 1), S(2, 1, 2)), IN(VOLUME(2, 16, 3, 2, 4))},
+	{"conv 3-D, 17 to 33", CONV(33, K(2, 2, 2)), IN(VOLUME(1, 17, 3, 3, 3)),
+	 .tolerance = 1e-4},
+	{"conv 3-D, whole", CONV(6, K(3, 4, 2)), IN(VOLUME(3, 2, 3, 4, 2))},
+	{"conv 3-D of depth 1", CONV(6, K(1, 3, 3), P(0, 1, 1)), IN(VOLUME(2, 3, 1, 5, 4))},
+	{"conv 3-D of width 1", CONV(6, K(3, 3, 1), P(1, 1, 0)), IN(VOLUME(2, 3, 4, 5, 1))},
+	{"conv 3-D, relu", CONV(8, K(3, 3, 3), P(1, 1, 1)), IN(VOLUME(2, 3, 3, 4, 3)),
+	 .fused = &relu},
+	{"conv 3-D, tanh 16", CONV(16, K(2, 3, 3)), IN(VOLUME(1, 16, 3, 4, 4)), .fused = &tanh_,
+	 .tolerance = 1e-4},
+
 	{"dense", DENSE(7), IN(VECTOR(5, 13))},
 	{"dense 12 to 4100", DENSE(4100), IN(VECTOR(18, 12)), .tolerance = 1e-4,
 	 .no_differences = true},
@@ -152,6 +183,8 @@ const struct op_case op_cases[] = {
 	{"dense 10 of 500", DENSE(10), IN(VECTOR(4, 500))},
 	{"dense image", DENSE(6), IN(IMAGE(3, 5, 4, 3))},
 	{"dense image 16", DENSE(32), IN(IMAGE(2, 16, 3, 2))},
+	{"dense volume", DENSE(6), IN(VOLUME(3, 5, 2, 3, 2))},
+	{"dense volume 16", DENSE(32, NO_BIAS), IN(VOLUME(2, 16, 2, 1, 3)), .fused = &tanh_},
 	{"dense no bias", DENSE(9, NO_BIAS), IN(VECTOR(4, 6))},
 	{"dense relu", DENSE(9), IN(VECTOR(4, 6)), .fused = &relu},
 	{"dense tanh", DENSE(20), IN(IMAGE(2, 16, 2, 2)), .fused = &tanh_},
@@ -165,6 +198,8 @@ const struct op_case op_cases[] = {
 	{"relu in place", ACT(relu), IN(IMAGE(2, 3, 5, 4)), .in_place = true},
 	{"relu 16 in place", ACT(relu), IN(IMAGE(2, 16, 3, 4)), .in_place = true},
 	{"relu vectors", ACT(relu), IN(VECTOR(3, 17))},
+	{"relu 3-D", ACT(relu), IN(VOLUME(2, 16, 3, 2, 4)), .in_place = true},
+	{"tanh 3-D", ACT(tanh_), IN(VOLUME(2, 5, 3, 2, 4))},
 	{"tanh", ACT(tanh_), IN(IMAGE(1, 3, 5, 7))},
 	{"tanh in place", ACT(tanh_), IN(VECTOR(3, 33)), .in_place = true},
 	{"sigmoid", ACT(sigmoid), IN(VECTOR(1, 5))},
@@ -218,6 +253,23 @@ const struct op_case op_cases[] = {
 	{"average frozen", AVERAGE(K(2, 2)), IN(IMAGE(2, 16, 4, 4)), .frozen = 1},
 	{"average stride > kernel", AVERAGE(K(1, 2), S(2, 3)), IN(IMAGE(2, 3, 6, 8))},
 
+	{"max 3-D", MAXIMUM(K(2, 2, 2), S(2, 2, 2)), IN(VOLUME(2, 3, 5, 4, 6))},
+	{"max 3-D, overlapping", MAXIMUM(K(3, 2, 3), S(2, 1, 2), P(1, 0, 1)),
+	 IN(VOLUME(2, 3, 5, 4, 6))},
+	{"max 3-D, 16", MAXIMUM(K(3, 3, 3), S(1, 2, 1), P(1, 1, 1)), IN(VOLUME(1, 16, 4, 5, 3))},
+	{"max 3-D, ceil, 24", MAXIMUM(K(2, 3, 2), S(2, 2, 2), CEIL), IN(VOLUME(1, 24, 5, 4, 3))},
+	{"max 3-D, global", MAXIMUM(GLOBAL), IN(VOLUME(2, 5, 3, 4, 2))},
+	{"max 3-D, 7x7x7 places", MAXIMUM(K(7, 7, 7), P(3, 3, 3)), IN(VOLUME(1, 8, 3, 2, 3))},
+	{"average 3-D", AVERAGE(K(2, 3, 2), S(2, 2, 1)), IN(VOLUME(2, 3, 5, 4, 3))},
+	{"average 3-D, pad, 16", AVERAGE(K(3, 3, 3), S(2, 1, 2), P(1, 1, 1)),
+	 IN(VOLUME(2, 16, 3, 4, 5))},
+	{"average 3-D, ceil, overhang", AVERAGE(K(2, 3, 2), S(2, 2, 2), P(0, 1, 0), CEIL),
+	 IN(VOLUME(2, 5, 3, 4, 5))},
+	{"average 3-D, ceil, overhang, 16", AVERAGE(K(3, 2, 3), S(2, 2, 2), CEIL),
+	 IN(VOLUME(1, 16, 4, 3, 6))},
+	{"average 3-D, global 32", AVERAGE(GLOBAL), IN(VOLUME(2, 32, 3, 2, 4))},
+
+	{"flatten 3-D", .kind = MU_OP_FLATTEN, IN(VOLUME(2, 16, 2, 3, 4))},
 	{"flatten", .kind = MU_OP_FLATTEN, IN(IMAGE(2, 3, 5, 4))},
 	{"flatten 16", .kind = MU_OP_FLATTEN, IN(IMAGE(3, 16, 2, 3))},
 	{"flatten in place", .kind = MU_OP_FLATTEN,
@@ -230,6 +282,7 @@ const struct op_case op_cases[] = {
 	{"dropout 0.9", DROP(0.9f), IN(IMAGE(2, 3, 5, 4)), .index = 1},
 	{"dropout 0.5, 16", DROP(0.5f), IN(IMAGE(2, 16, 3, 4)), .index = 3},
 	{"dropout, last index", DROP(0.5f), IN(VECTOR(2, 33)), .index = 1023},
+	{"dropout 3-D", DROP(0.5f), IN(VOLUME(2, 16, 3, 2, 4)), .index = 3},
 	{"dropout in place", DROP(0.5f), IN(VECTOR(3, 20)), .in_place = true, .ref_only = true},
 	{"dropout frozen", DROP(0.5f), IN(VECTOR(3, 20)), .frozen = 1},
 
@@ -282,6 +335,13 @@ const struct op_case op_cases[] = {
 	 IN(IMAGE(2, 16, 5, 3), IMAGE(2, 16, 5, 3)), .fused = &relu, .undone = true, .frozen = 1,
 	 .no_differences = true},
 
+	{"norm 3-D", NORM(1e-3f), IN(VOLUME(2, 5, 2, 4, 3))},
+	{"norm 3-D, 16, fix_gamma", NORM(1e-3f, .fix_gamma = true), IN(VOLUME(2, 16, 3, 2, 3))},
+	{"norm 3-D, relu, restored", NORM(1e-3f), IN(VOLUME(3, 48, 3, 3, 2)), .fused = &relu,
+	 .restored = true, .no_differences = true},
+	{"norm 3-D, add, relu", NORM(1e-3f), IN(VOLUME(2, 16, 3, 2, 2), VOLUME(2, 16, 3, 2, 2)),
+	 .fused = &relu, .no_differences = true},
+
 	{"lrn", LRN(5, .alpha = 0.5f, .beta = 0.75f, .k = 2), IN(IMAGE(2, 7, 4, 3))},
 	{"lrn 3 of 2", LRN(3, .alpha = 1, .beta = 0.5f, .k = 1), IN(IMAGE(2, 2, 3, 3))},
 	{"lrn 1", LRN(1, .alpha = 1, .beta = 0.75f, .k = 1), IN(IMAGE(1, 3, 2, 2))},
@@ -313,6 +373,7 @@ const struct op_case op_cases[] = {
 	{"layer norm", LAYER_NORM(1e-5f), IN(IMAGE(2, 48, 7, 1))},
 	{"layer norm of an image", LAYER_NORM(1e-3f), IN(IMAGE(2, 5, 3, 4))},
 	{"layer norm of vectors", LAYER_NORM(1e-5f), IN(VECTOR(3, 70))},
+	{"layer norm of a volume", LAYER_NORM(1e-3f), IN(VOLUME(2, 16, 2, 3, 2))},
 	{"layer norm, 130 rows", LAYER_NORM(1e-5f), IN(IMAGE(2, 17, 65, 1)),
 	 .no_differences = true},
 	{"layer norm, frozen", LAYER_NORM(1e-5f), IN(IMAGE(2, 16, 3, 1)), .frozen = 1},
@@ -323,6 +384,7 @@ const struct op_case op_cases[] = {
 	{"gelu tanh", SMOOTH(gelu_tanh), IN(IMAGE(2, 32, 5, 1))},
 	{"gelu tanh of vectors", SMOOTH(gelu_tanh), IN(VECTOR(3, 21))},
 	{"silu", SMOOTH(silu), IN(IMAGE(1, 7, 3, 4))},
+	{"silu 3-D", SMOOTH(silu), IN(VOLUME(2, 7, 2, 3, 2))},
 	{"gelu, frozen", SMOOTH(gelu), IN(VECTOR(2, 9)), .frozen = 1},
 
 	{"attention", ATTEND(2, 0), IN(IMAGE(2, 24, 5, 1))},
@@ -376,6 +438,8 @@ const struct op_case op_cases[] = {
 	 .no_differences = true},
 	{"sum of 3 tanh", .kind = MU_OP_SUM,
 	 IN(IMAGE(2, 5, 3, 2), IMAGE(2, 5, 3, 2), IMAGE(2, 5, 3, 2)), .fused = &tanh_},
+	{"sum 3-D", .kind = MU_OP_SUM,
+	 IN(VOLUME(2, 16, 3, 2, 2), VOLUME(2, 16, 3, 2, 2)), .fused = &relu, .no_differences = true},
 	{"sum relu, undone, in place", .kind = MU_OP_SUM,
 	 IN(IMAGE(2, 16, 3, 2), IMAGE(2, 16, 3, 2)), .fused = &relu, .undone = true,
 	 .in_place = true, .no_differences = true},
@@ -409,6 +473,11 @@ const struct op_case op_cases[] = {
 	{"concat of 16, 8 and 16", .kind = MU_OP_CONCAT,
 	 IN(IMAGE(2, 16, 3, 2), IMAGE(2, 8, 3, 2), IMAGE(2, 16, 3, 2))},
 	{"concat of 1x1", .kind = MU_OP_CONCAT, IN(IMAGE(3, 16, 1, 1), IMAGE(3, 16, 1, 1))},
+	{"concat 3-D", .kind = MU_OP_CONCAT, IN(VOLUME(2, 3, 2, 3, 2), VOLUME(2, 5, 2, 3, 2))},
+	{"concat 3-D, 16 and 3", .kind = MU_OP_CONCAT,
+	 IN(VOLUME(2, 16, 2, 3, 2), VOLUME(2, 3, 2, 3, 2)), .frozen = 2},
+	{"concat 3-D, 16 and 32", .kind = MU_OP_CONCAT,
+	 IN(VOLUME(2, 16, 2, 3, 2), VOLUME(2, 32, 2, 3, 2))},
 	{"concat of vectors", .kind = MU_OP_CONCAT, IN(VECTOR(3, 4), VECTOR(3, 1), VECTOR(3, 6))},
 
 	{"split to 2", .kind = MU_OP_SPLIT, IN(IMAGE(2, 3, 4, 5)), .n_outputs = 2},
@@ -421,6 +490,7 @@ const struct op_case op_cases[] = {
 	 .in_place = true, .undoes = &relu, .no_differences = true},
 	{"split to 3, undoes", .kind = MU_OP_SPLIT, IN(IMAGE(2, 5, 11, 41)), .n_outputs = 3,
 	 .undoes = &relu, .no_differences = true},
+	{"split 3-D", .kind = MU_OP_SPLIT, IN(VOLUME(2, 16, 2, 3, 2)), .n_outputs = 2},
 	{"split frozen", .kind = MU_OP_SPLIT, IN(IMAGE(2, 3, 2, 2)), .n_outputs = 2, .frozen = 1},
 
 	{"embedding", EMBED(5, 7), IN(IMAGE(3, 1, 4, 1)), .frozen = 1},
@@ -460,6 +530,9 @@ const struct op_case op_cases[] = {
 	{"softmax steps, ignore", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 17, 6, 1)), .count = 2,
 	 .smoothing = 0.1f, .use_ignore = true},
 	{"softmax steps, 32", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 3, 3)), .smoothing = 0.9f},
+	{"softmax of a volume", .kind = MU_OP_SOFTMAX, IN(VOLUME(3, 5, 2, 3, 2)), .count = 2},
+	{"softmax of a volume, 16", .kind = MU_OP_SOFTMAX, IN(VOLUME(2, 16, 2, 3, 2)),
+	 .smoothing = 0.1f, .use_ignore = true},
 	{"softmax one step", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 3, 1, 1)), .use_ignore = true},
 	{"softmax far", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 40)), .count = 4, .far = true},
 	{"softmax steps, far", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 7, 10)), .far = true},
@@ -469,6 +542,7 @@ const struct op_case op_cases[] = {
 	{"mse 2 of 3 count", ELEMENT(SQUARED), IN(IMAGE(3, 4, 5, 3)), .count = 2},
 	{"mse none of 3 counts", ELEMENT(SQUARED), IN(VECTOR(3, 2)), .count = OP_NO_ROWS},
 	{"mse of one", ELEMENT(SQUARED), IN(VECTOR(1, 1))},
+	{"mse of volumes", ELEMENT(SQUARED), IN(VOLUME(2, 3, 2, 3, 2))},
 	{"mae", ELEMENT(ABSOLUTE), IN(VECTOR(4, 9))},
 	{"mae of images", ELEMENT(ABSOLUTE), IN(IMAGE(2, 16, 3, 2))},
 	{"huber", ELEMENT(HUBER, .delta = 0.5f), IN(VECTOR(6, 7)), .count = 5},

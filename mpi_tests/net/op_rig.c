@@ -83,7 +83,7 @@ static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase,
 	size_t c = t->shape.dims[1];
 	struct mu_tensor in = {.shape = t->shape}, out = {.shape = t->shape};
 	struct mu_tensor *links[2] = {&in, &out};
-	struct mu_convolution attr = {.filters = (int)c, .kernel = {1, 1}, .no_bias = true};
+	struct mu_convolution attr = {.filters = (int)c, .kernel = {1, 1, 1}, .no_bias = true};
 	struct mu_op op = {
 		.kind = MU_OP_CONVOLUTION,
 		.name = "layout",
@@ -94,7 +94,7 @@ static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase,
 		.inputs = links,
 		.outputs = links + 1,
 		.n_params = 1,
-		.params = {{.name = "weight", .shape = {4, {c, from, 1, 1}}}},
+		.params = {{.name = "weight", .shape = {t->shape.ndims, {c, from, 1, 1, 1}}}},
 	};
 
 	in.shape.dims[1] = from;
@@ -117,9 +117,9 @@ bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts)
 		sixteen |= c->in[i].dims[1] % 16 == 0;
 	switch (layouts) {
 	case OP_LAYOUT_PLAIN: return true;
-	case OP_LAYOUT_ALL: return c->in[0].ndims == 4;
-	case OP_LAYOUT_ALL_OF_5: return c->in[0].ndims == 4 && sixteen;
-	default: return c->in[0].ndims == 4 && c->in[1].ndims > 0;
+	case OP_LAYOUT_ALL: return c->in[0].ndims >= 4;
+	case OP_LAYOUT_ALL_OF_5: return c->in[0].ndims >= 4 && sixteen;
+	default: return c->in[0].ndims >= 4 && c->in[1].ndims > 0;
 	}
 }
 
@@ -128,7 +128,7 @@ static enum mu_status choose_layout(struct op_rig *rig, const struct op_rig_conf
 	struct mu_tensor *t = &rig->in[i];
 	bool odd = i % 2 > 0, foreign[OP_LAYOUT_N] = {false, i == 0, true, true, true};
 
-	if (t->shape.ndims != 4 || !foreign[config->layouts])
+	if (t->shape.ndims < 4 || !foreign[config->layouts])
 		return MU_OK;
 	if (config->layouts == OP_LAYOUT_ALL_OF_5 || (config->layouts == OP_LAYOUT_MIXED && odd))
 		return take_layout(rig->device, config->phase, 5, t);

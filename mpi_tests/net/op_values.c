@@ -21,9 +21,9 @@ static size_t features(const struct mu_shape *s)
 static struct mu_shape convolution_shape(const struct op_case *c)
 {
 	const struct mu_convolution *a = c->attr;
-	struct mu_shape out = {4, {c->in[0].dims[0], (size_t)a->filters, 0, 0}};
+	struct mu_shape out = {c->in[0].ndims, {c->in[0].dims[0], (size_t)a->filters}};
 
-	for (int d = 0; d < 2; d++) {
+	for (int d = 0; d + 2 < out.ndims; d++) {
 		size_t reach = one_or(a->dilate[d]) * (size_t)(a->kernel[d] - 1) + 1;
 		size_t padded = c->in[0].dims[2 + d] + 2 * (size_t)a->pad[d];
 
@@ -37,7 +37,7 @@ static struct mu_shape pooling_shape(const struct op_case *c)
 	const struct mu_pooling *a = c->attr;
 	struct mu_shape out = c->in[0];
 
-	for (int d = 0; d < 2; d++) {
+	for (int d = 0; d + 2 < out.ndims; d++) {
 		size_t stride = one_or(a->stride[d]), rest;
 
 		if (a->global) {
@@ -105,9 +105,10 @@ int op_n_params(const struct op_case *c, struct mu_shape *shapes)
 		const struct mu_convolution *a = c->attr;
 		size_t filters = (size_t)a->filters;
 
-		shapes[0] = (struct mu_shape){4,
+		shapes[0] = (struct mu_shape){c->in[0].ndims,
 					      {filters, c->in[0].dims[1] / one_or(a->groups),
-					       (size_t)a->kernel[0], (size_t)a->kernel[1]}};
+					       (size_t)a->kernel[0], (size_t)a->kernel[1],
+					       (size_t)a->kernel[2]}};
 		shapes[1] = (struct mu_shape){1, {filters}};
 		return a->no_bias ? 1 : 2;
 	}

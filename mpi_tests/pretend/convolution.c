@@ -12,13 +12,16 @@ static int type_of(const struct pretend_tensor *t)
 						 : CUDA_BFLOAT16;
 }
 
-static size_t place(const struct pretend_tensor *t, int n, int c, int h, int w)
+/* at: height, width, depth. */
+static size_t place(const struct pretend_tensor *t, int n, int c, const int *at)
 {
 	const int *of = t->like.n;
+	const size_t area = (size_t)of[2] * of[3] * of[4];
+	const size_t position = ((size_t)at[2] * of[2] + at[0]) * of[3] + at[1];
 
 	if (t->like.format == CUDNN_TENSOR_NHWC)
-		return (((size_t)n * of[2] + h) * of[3] + w) * of[1] + c;
-	return (((size_t)n * of[1] + c) * of[2] + h) * of[3] + w;
+		return ((size_t)n * area + position) * of[1] + c;
+	return ((size_t)n * of[1] + c) * area + position;
 }
 
 double pretend_tf32(float v)
@@ -48,36 +51,49 @@ static double factor_at(const struct pretend_convolution *k, const struct preten
 
 size_t pretend_count_of(const struct pretend_tensor *t)
 {
-	return (size_t)t->like.n[0] * t->like.n[1] * t->like.n[2] * t->like.n[3];
+	return (size_t)t->like.n[0] * t->like.n[1] * t->like.n[2] * t->like.n[3] *
+	       t->like.n[4];
 }
 
-/* All products of an output pixel (n, c, i, j). values: by PRETEND_OUT_X and so on. */
+/* Position number i of the axes from H on. */
+static void position_of(const int *n, int i, int *at)
+{
+	at[1] = i % n[3];
+	at[0] = i / n[3] % n[2];
+	at[2] = i / n[3] / n[2];
+}
+
+/* All products of an output pixel of (n, c). values: by PRETEND_OUT_X and so on. */
 static void add_pixel(const struct pretend_convolution *k, double *const *values, int n, int c,
-		      int i, int j)
+		      const int *pixel)
 {
 	const struct cudnnConvolutionStruct *s = &k->shape;
 	const int *of_x = k->x.like.n, *of_w = k->w.like.n;
 	const int first = c / (k->y.like.n[1] / s->groups) * of_w[1];
-	double *y = values[PRETEND_OUT_Y] + place(&k->y, n, c, i, j);
+	double *y = values[PRETEND_OUT_Y] + place(&k->y, n, c, pixel);
 
 	for (int q = 0; q < of_w[1]; q++)
-		for (int r = 0; r < of_w[2]; r++)
-			for (int t = 0; t < of_w[3]; t++) {
-				int h = i * s->stride[0] - s->pad[0] + r * s->dilation[0];
-				int v = j * s->stride[1] - s->pad[1] + t * s->dilation[1];
-				double *x, *w;
+		for (int r = 0; r < of_w[2] * of_w[3] * of_w[4]; r++) {
+			int tap[3], from[3], outside = 0;
+			double *x, *w;
 
-				if (h < 0 || v < 0 || h >= of_x[2] || v >= of_x[3])
-					continue;
-				x = values[PRETEND_OUT_X] + place(&k->x, n, first + q, h, v);
-				w = values[PRETEND_OUT_W] + place(&k->w, c, q, r, t);
-				if (k->out == PRETEND_OUT_X)
-					*x += *w * *y;
-				else if (k->out == PRETEND_OUT_W)
-					*w += *x * *y;
-				else
-					*y += *x * *w;
+			position_of(of_w, r, tap);
+			for (int d = 0; d < 3; d++) {
+				from[d] = pixel[d] * s->stride[d] - s->pad[d] +
+					  tap[d] * s->dilation[d];
+				outside |= from[d] < 0 || from[d] >= of_x[2 + d];
 			}
+			if (outside)
+				continue;
+			x = values[PRETEND_OUT_X] + place(&k->x, n, first + q, from);
+			w = values[PRETEND_OUT_W] + place(&k->w, c, q, tap);
+			if (k->out == PRETEND_OUT_X)
+				*x += *w * *y;
+			else if (k->out == PRETEND_OUT_W)
+				*w += *x * *y;
+			else
+				*y += *x * *w;
+		}
 }
 
 /* Channels are last. */
@@ -115,9 +131,12 @@ static int run_convolution(struct pretend_work *work)
 	}
 	for (int n = 0; n < of[0]; n++)
 		for (int c = 0; c < of[1]; c++)
-			for (int i = 0; i < of[2]; i++)
-				for (int j = 0; j < of[3]; j++)
-					add_pixel(&k, values, n, c, i, j);
+			for (int i = 0; i < of[2] * of[3] * of[4]; i++) {
+				int pixel[3];
+
+				position_of(of, i, pixel);
+				add_pixel(&k, values, n, c, pixel);
+			}
 	add_sums(&k, values[PRETEND_OUT_Y]);
 	for (size_t i = 0; i < pretend_count_of(out); i++) {
 		if (k.adds)
@@ -149,7 +168,7 @@ static struct pretend_cost cost_of_convolution(const struct pretend_convolution 
 	}
 	c.written += k->sums[0] ? 8.0 * k->y.like.n[1] : 0;
 	c.operations = 2.0 * (double)pretend_count_of(&k->y) * k->w.like.n[1] *
-		       k->w.like.n[2] * k->w.like.n[3];
+		       k->w.like.n[2] * k->w.like.n[3] * k->w.like.n[4];
 	return c;
 }
 

@@ -34,7 +34,7 @@ static double size_of(int type)
 #define ALL ((double)a->samples * (double)a->channels * (double)a->area)
 #define LANES(l) ((double)(l).lanes * (double)(l).channels * ((l).second ? 8 : 4))
 #define CHANNELS(l) ((double)(l).channels)
-#define AREA(w, of) ((double)(w).of[0] * (w).of[1])
+#define AREA(w, of) ((double)(w).of[0] * (w).of[1] * (w).of[2])
 
 COST(scale, 4 * n, 4 * n)
 COST(convert, n *(size_of(a->from_type) + (a->adds ? size_of(a->to_type) : 0)),

@@ -173,7 +173,7 @@ static void keep_tensor(struct part *plan, int i, const struct part *t, struct p
 		to->like = (struct cudnnTensorStruct){
 			plain ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC,
 			type,
-			{(int)n[0], (int)n[1], (int)n[2], (int)n[3]},
+			{(int)n[0], (int)n[1], (int)n[2], (int)n[3], 1},
 			.n_dims = 4};
 }
 
@@ -259,6 +259,7 @@ static int compile(struct part *plan, const struct part *graph)
 		keep_sums(plan, last, y);
 	shape = part_of(op, p->shape);
 	k->shape.groups = k->x.like.n[1] / k->w.like.n[1];
+	k->shape.stride[2] = k->shape.dilation[2] = 1;
 	for (int i = 0; i < 2; i++) {
 		k->shape.pad[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)[i];
 		k->shape.stride[i] =

@@ -269,10 +269,21 @@ DESCRIPTOR(TensorDescriptor, cudnnTensorDescriptor_t)
 DESCRIPTOR(FilterDescriptor, cudnnFilterDescriptor_t)
 DESCRIPTOR(ConvolutionDescriptor, cudnnConvolutionDescriptor_t)
 
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format,
-					 cudnnDataType_t type, int n, int c, int h, int w)
+/* N, C, H, W, depth of (n, c, space...) */
+static struct cudnnTensorStruct tensor_like(cudnnTensorFormat_t format, cudnnDataType_t type,
+					    int n, const int *dims)
 {
-	*d = (struct cudnnTensorStruct){format, type, {n, c, h, w}, .n_dims = 4};
+	return (struct cudnnTensorStruct){
+		format,
+		type,
+		{dims[0], dims[1], dims[n - 2], dims[n - 1], n == 5 ? dims[2] : 1},
+		.n_dims = n};
+}
+cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format,
+					   cudnnDataType_t type, int n, const int *dims)
+{
+	NEED(n == 4 || n == 5);
+	*d = tensor_like(format, type, n, dims);
 	return 0;
 }
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int n,
@@ -294,18 +305,25 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t d, int wa
 	memcpy(strides, d->strides, 3 * sizeof *strides);
 	return 0;
 }
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
-					 cudnnTensorFormat_t format, int k, int c, int r, int s)
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
+					 cudnnTensorFormat_t format, int n, const int *dims)
 {
-	d->like = (struct cudnnTensorStruct){format, type, {k, c, r, s}, .n_dims = 4};
+	NEED(n == 4 || n == 5);
+	d->like = tensor_like(format, type, n, dims);
 	return 0;
 }
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w,
-					      int u, int v, int down, int across,
+cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int n, const int *pad,
+					      const int *stride, const int *dilation,
 					      cudnnConvolutionMode_t mode, cudnnDataType_t compute)
 {
-	NEED(mode == CUDNN_CROSS_CORRELATION && compute == CUDNN_DATA_FLOAT);
-	*d = (struct cudnnConvolutionStruct){{pad_h, pad_w},    {u, v}, {down, across}, 1, compute,
+	const int h = n - 2, w = n - 1;
+
+	NEED(mode == CUDNN_CROSS_CORRELATION && compute == CUDNN_DATA_FLOAT && (n == 2 || n == 3));
+	*d = (struct cudnnConvolutionStruct){{pad[h], pad[w], n == 3 ? pad[0] : 0},
+					     {stride[h], stride[w], n == 3 ? stride[0] : 1},
+					     {dilation[h], dilation[w], n == 3 ? dilation[0] : 1},
+					     1,
+					     compute,
 					     CUDNN_DEFAULT_MATH};
 	return 0;
 }

@@ -45,16 +45,17 @@ struct CUstream_st {
 	int device;
 };
 
-/* A tensor of cuDNN: as N, C, H, W, or K, C, R, S; or of three dimensions, with their strides. */
+/* A tensor of cuDNN: as N, C, H, W and depth, which is 1 for images, or K, C, R, S and that; or of
+ * three dimensions, with their strides. */
 struct cudnnTensorStruct {
 	cudnnTensorFormat_t format;
 	cudnnDataType_t type;
-	int n[4], strides[3];
+	int n[5], strides[3];
 	int n_dims;
 };
 
 struct cudnnConvolutionStruct {
-	int pad[2], stride[2], dilation[2], groups;
+	int pad[3], stride[3], dilation[3], groups; /* as above, from H on */
 	cudnnDataType_t compute;
 	cudnnMathType_t math;
 };

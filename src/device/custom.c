@@ -28,10 +28,10 @@ static enum mu_status check_output(const struct mu_layer *layer, const struct mu
 	size_t n = layer->inputs[0].shape.dims[0];
 	char text[96];
 
-	if (out->ndims != 2 && out->ndims != 4)
+	if (!mu_tensor_shape_fits(out))
 		MU_FAIL(MU_ERR_ARGUMENT,
 			"%s: the shape of layer %s sets an output of %d dimensions; it must be "
-			"(n, c) or (n, c, h, w)",
+			"(n, c), (n, c, h, w) or (n, c, d, h, w)",
 			layer->name, ops->name, out->ndims);
 	if (mu_shape_n(out) == 0 || out->dims[0] != n)
 		MU_FAIL(MU_ERR_ARGUMENT,

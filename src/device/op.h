@@ -54,6 +54,12 @@ struct mu_tensor {
 	float *grad;     /* set before bind; NULL if !needs_grad */
 };
 
+/* (n, c), or with two or three axes of space. */
+static inline bool mu_tensor_shape_fits(const struct mu_shape *shape)
+{
+	return shape->ndims == 2 || shape->ndims == 4 || shape->ndims == 5;
+}
+
 struct mu_param {
 	const char *name;      /* owned by the net */
 	struct mu_shape shape; /* plain */

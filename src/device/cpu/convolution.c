@@ -18,7 +18,7 @@ struct shape {
 	bool has_bias;
 	/* By our own kernels, where the layouts fit, or NULL. */
 	const struct cpu_own_convolution *own[MU_CONVOLUTION_PHASES];
-	int ndims; /* of the weights: 4, or 5 with groups */
+	int ndims; /* of the weights: the tensors', or one more with groups */
 	dnnl_dims_t weight_dims;
 };
 
@@ -28,7 +28,7 @@ static bool prefers_nhwc(const struct mu_op *op, const struct mu_convolution *a)
 {
 	const struct mu_shape *in = &op->inputs[0]->shape;
 
-	return a->filters % 16 != 0 || (in->dims[2] > 1 && in->dims[3] == 1) ||
+	return a->filters % 16 != 0 || (in->ndims == 4 && in->dims[2] > 1 && in->dims[3] == 1) ||
 	       (in->dims[1] > 3 && in->dims[1] % 16 != 0);
 }
 
@@ -98,7 +98,7 @@ out:
 static const struct cpu_own_convolution *find_own(const struct cpu_plan *p,
 						  enum mu_convolution_phase phase)
 {
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+	for (size_t i = 0; i < sizeof own / sizeof *own && p->op->inputs[0]->shape.ndims == 4; i++)
 		if (own[i]->does(p, phase))
 			return own[i];
 	return NULL;
@@ -108,30 +108,21 @@ static void describe_shape(const struct cpu_plan *p, struct shape *s)
 {
 	const struct mu_op *op = p->op;
 	const struct mu_convolution *a = op->attr;
-	const size_t *w = op->params[0].shape.dims, *in = op->inputs[0]->shape.dims,
-		     *out = op->outputs[0]->shape.dims;
+	const struct mu_shape *weight = &op->params[0].shape;
+	const struct mu_window w = mu_window_of_convolution(a, &op->inputs[0]->shape);
 	dnnl_format_tag_t tag = prefers_nhwc(op, a) ? dnnl_nhwc : dnnl_format_tag_any;
 	dnnl_dim_t groups = a->groups > 1 ? a->groups : 1;
 	int k = 0;
 
 	if (groups > 1)
 		s->weight_dims[k++] = groups;
-	s->weight_dims[k++] = (dnnl_dim_t)w[0] / groups;
-	for (int i = 1; i < 4; i++)
-		s->weight_dims[k++] = (dnnl_dim_t)w[i];
+	s->weight_dims[k++] = (dnnl_dim_t)weight->dims[0] / groups;
+	for (int i = 1; i < weight->ndims; i++)
+		s->weight_dims[k++] = (dnnl_dim_t)weight->dims[i];
 	s->ndims = k;
 	s->has_bias = !a->no_bias;
 	s->request = (struct cpu_request){.kind = CPU_CONVOLUTION};
-	for (int i = 0; i < 2; i++) {
-		struct cpu_request *r = &s->request;
-
-		r->stride[i] = a->stride[i] > 0 ? a->stride[i] : 1;
-		r->dilate[i] = a->dilate[i] > 0 ? a->dilate[i] - 1 : 0;
-		r->pad_left[i] = a->pad[i];
-		r->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * r->stride[i] +
-				  (a->kernel[i] - 1) * (r->dilate[i] + 1) + 1 -
-				  (dnnl_dim_t)in[2 + i] - a->pad[i];
-	}
+	mu_cpu_request_window(&s->request, &w);
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
 		s->own[phase] = find_own(p, (enum mu_convolution_phase)phase);
 	mu_cpu_tag(&s->src, &op->inputs[0]->shape, tag);

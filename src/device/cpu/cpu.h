@@ -22,6 +22,7 @@
 #define DEVICE_CPU_H
 
 #include "device/op.h"
+#include "device/window.h"
 #include "device/cpu/onednn/onednn.h"
 
 struct cpu {
@@ -161,6 +162,9 @@ void mu_cpu_parts(size_t n, mu_part_fn *part, void *of);
 int mu_cpu_team(int n);
 void mu_cpu_release(struct mu_op *op);
 
+/* The windows of a request. */
+void mu_cpu_request_window(struct cpu_request *request, const struct mu_window *w);
+
 /* ---- cpu/rows.c ---- */
 
 /* A product of rows with a weight: y (rows, units) = x (rows, k) times the weight (units, k), all
@@ -248,7 +252,8 @@ enum mu_status mu_cpu_plan_convolution_rows(struct cpu_plan *p);
 
 /* ---- cpu/layout.c ---- */
 
-/* Descriptions: plain of a shape; the layout a tensor or a parameter has. */
+/* Descriptions: plain of a shape; with a name of images' layouts, which for volumes means the one
+ * like it; the layout a tensor or a parameter has. */
 void mu_cpu_plain(struct cpu_md *md, const struct mu_shape *shape);
 void mu_cpu_tag(struct cpu_md *md, const struct mu_shape *shape, dnnl_format_tag_t tag);
 void mu_cpu_tensor_md(struct cpu_md *md, const struct mu_tensor *t);

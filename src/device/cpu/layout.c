@@ -18,7 +18,20 @@ void mu_cpu_tag(struct cpu_md *md, const struct mu_shape *shape, dnnl_format_tag
 
 	for (int i = 0; i < shape->ndims; i++)
 		dims[i] = (dnnl_dim_t)shape->dims[i];
+	if (shape->ndims == 5)
+		tag = tag == dnnl_nhwc ? dnnl_ndhwc : tag == dnnl_nChw16c ? dnnl_nCdhw16c : tag;
 	mu_dnnl_tag(md, shape->ndims, dims, tag);
+}
+
+void mu_cpu_request_window(struct cpu_request *request, const struct mu_window *w)
+{
+	for (int d = w->first, i = 0; d < MU_MAX_SPACE; d++, i++) {
+		request->kernel[i] = w->kernel[d];
+		request->stride[i] = w->stride[d];
+		request->dilate[i] = w->dilate[d] - 1;
+		request->pad_left[i] = w->pad[d];
+		request->pad_right[i] = mu_window_pad_after(w, d);
+	}
 }
 
 void mu_cpu_tensor_md(struct cpu_md *md, const struct mu_tensor *t)
@@ -109,7 +122,7 @@ bool mu_cpu_is_rows(const struct mu_shape *shape, const void *layout)
 {
 	struct cpu_md last;
 
-	if (!layout || shape->ndims != 4)
+	if (!layout || shape->ndims < 4)
 		return false;
 	mu_cpu_tag(&last, shape, dnnl_acdb);
 	return mu_dnnl_equal(&last, layout);

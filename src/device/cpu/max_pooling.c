@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maximum pooling of our own, for layouts in which the channels of a pixel lie together (nhwc, and
+ * Maximum pooling of images of our own, for layouts in which the channels of a pixel lie together (nhwc, and
  * blocks of 16 channels): with oneDNN's it takes a sixth of LeNet's step. Forward keeps the
  * position of the maximum in its window; backward writes every input gradient once where windows do
  * not overlap.
@@ -209,7 +209,7 @@ bool mu_cpu_plan_max_pooling(struct cpu_plan *p, const struct cpu_md *src, enum 
 	struct max_pooling m = {.disjoint = true}, *own;
 	struct cpu_md dst;
 
-	if (a->average || !find_planes(&m, op->inputs[0], src))
+	if (a->average || op->inputs[0]->shape.ndims != 4 || !find_planes(&m, op->inputs[0], src))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		m.in[i] = (int)op->inputs[0]->shape.dims[2 + i];

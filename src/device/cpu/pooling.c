@@ -4,77 +4,80 @@
 
 #include <muster/base.h>
 
-static void describe_window(const struct mu_op *op, struct cpu_request *w)
+static struct mu_window window_of(const struct mu_op *op)
 {
-	const struct mu_pooling *a = op->attr;
-	const size_t *in = op->inputs[0]->shape.dims, *out = op->outputs[0]->shape.dims;
+	return mu_window_of_pooling(op->attr, &op->inputs[0]->shape);
+}
 
-	*w = (struct cpu_request){.kind = CPU_POOLING};
-	w->algorithm = a->average ? dnnl_pooling_avg_include_padding : dnnl_pooling_max;
-	for (int i = 0; i < 2; i++) {
-		w->kernel[i] = a->global ? (dnnl_dim_t)in[2 + i] : a->kernel[i];
-		w->stride[i] = a->global || a->stride[i] == 0 ? 1 : a->stride[i];
-		w->pad_left[i] = a->global ? 0 : a->pad[i];
-		w->pad_right[i] = ((dnnl_dim_t)out[2 + i] - 1) * w->stride[i] + w->kernel[i] -
-				  (dnnl_dim_t)in[2 + i] - w->pad_left[i];
-		if (w->pad_right[i] < 0)
-			w->pad_right[i] = 0; /* the last rows are not read */
-	}
+static void describe_window(const struct mu_op *op, struct cpu_request *r)
+{
+	const struct mu_window w = window_of(op);
+
+	*r = (struct cpu_request){.kind = CPU_POOLING};
+	r->algorithm = ((const struct mu_pooling *)op->attr)->average
+			       ? dnnl_pooling_avg_include_padding
+			       : dnnl_pooling_max;
+	mu_cpu_request_window(r, &w);
+	for (int i = 0; i < MU_MAX_SPACE - w.first; i++)
+		if (r->pad_right[i] < 0)
+			r->pad_right[i] = 0; /* the last rows are not read */
 }
 
 /*
  * Does the last window reach past the padding? Then its average is over the part inside, whereas
  * oneDNN divides by the whole kernel: the results are scaled by whole / part.
  */
-static bool overhangs(const struct mu_op *op, const struct cpu_request *w)
+static bool overhangs(const struct mu_op *op)
 {
-	const struct mu_pooling *a = op->attr;
+	const struct mu_window w = window_of(op);
+	bool past = false;
 
-	return a->average && !a->global &&
-	       (w->pad_right[0] > a->pad[0] || w->pad_right[1] > a->pad[1]);
+	for (int d = 0; d < MU_MAX_SPACE; d++)
+		past |= mu_window_pad_after(&w, d) > w.pad[d];
+	return ((const struct mu_pooling *)op->attr)->average && past;
 }
 
-/* Cells of a window along dimension i that lie within the padded input. */
-static dnnl_dim_t extent(const struct mu_op *op, const struct cpu_request *w, int i, size_t o)
+/* Cells along an axis of window number o that lie within the padded input. */
+static long extent(const struct mu_window *w, int d, long o)
 {
-	dnnl_dim_t start = (dnnl_dim_t)o * w->stride[i] - w->pad_left[i];
-	dnnl_dim_t end = (dnnl_dim_t)op->inputs[0]->shape.dims[2 + i] + w->pad_left[i];
+	const long rest = w->in[d] + w->pad[d] - (o * w->stride[d] - w->pad[d]);
 
-	return end - start < w->kernel[i] ? end - start : w->kernel[i];
+	return rest < w->kernel[d] ? rest : w->kernel[d];
 }
 
 static void fill_scale(struct mu_op *op)
 {
-	const size_t *out = op->outputs[0]->shape.dims;
+	const struct mu_window w = window_of(op);
+	const long whole = mu_window_area(w.kernel);
 	float *scale = op->workspace;
-	struct cpu_request w;
 
-	describe_window(op, &w);
-	for (size_t y = 0; y < out[2]; y++)
-		for (size_t x = 0; x < out[3]; x++)
-			scale[y * out[3] + x] =
-				(float)(w.kernel[0] * w.kernel[1]) /
-				(float)(extent(op, &w, 0, y) * extent(op, &w, 1, x));
+	for (long z = 0; z < w.out[0]; z++)
+		for (long y = 0; y < w.out[1]; y++)
+			for (long x = 0; x < w.out[2]; x++)
+				*scale++ = (float)whole / (float)(extent(&w, 0, z) * extent(&w, 1, y) *
+								  extent(&w, 2, x));
 }
 
 /* The scale of every output position, first thing in the workspace; -1 where none is needed. */
-static int plan_scale(struct cpu_plan *p, const struct cpu_request *w)
+static int plan_scale(struct cpu_plan *p)
 {
-	const size_t *out = p->op->outputs[0]->shape.dims;
-	struct mu_shape shape = {4, {1, 1, out[2], out[3]}};
+	struct mu_shape shape = p->op->outputs[0]->shape;
 	struct cpu_md md;
 
-	if (!overhangs(p->op, w))
+	if (!overhangs(p->op))
 		return -1;
+	shape.dims[0] = shape.dims[1] = 1;
 	mu_cpu_plain(&md, &shape);
 	return mu_cpu_keep(p, &md);
 }
 
 /* In bfloat16 oneDNN 2.6.3 loses the gradients of the maximum of 256 and more values: float32. */
-static bool loses_gradients(const struct mu_op *op, const struct cpu_request *w)
+static bool loses_gradients(const struct mu_op *op)
 {
+	const struct mu_window w = window_of(op);
+
 	return op->phase == MU_PHASE_TRAIN && !((const struct mu_pooling *)op->attr)->average &&
-	       w->kernel[0] * w->kernel[1] >= 256;
+	       mu_window_area(w.kernel) >= 256;
 }
 
 /* src, dst: as w has them, which differ from the tensors' in the type at most. */
@@ -122,9 +125,9 @@ enum mu_status mu_cpu_plan_pooling(struct cpu_plan *p)
 	if (mu_cpu_plan_max_pooling(p, &have, &st))
 		return st;
 	describe_window(op, &w);
-	scale = plan_scale(p, &w);
+	scale = plan_scale(p);
 	src = have;
-	if (loses_gradients(op, &w))
+	if (loses_gradients(op))
 		src.data_type = dnnl_f32;
 	mu_cpu_tag(&dst, &op->outputs[0]->shape, dnnl_format_tag_any);
 	dst.data_type = src.data_type;

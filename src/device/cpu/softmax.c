@@ -13,8 +13,8 @@
 
 #include <muster/base.h>
 
-/* Sizes of (n, c) or (n, c, h, w). area: h * w or 1, the distance of two classes of a prediction.
- */
+/* Sizes of (n, c) or (n, c, space...). area: positions, the distance of two classes of a
+ * prediction. */
 struct size {
 	size_t n, classes, area;
 };
@@ -23,7 +23,7 @@ static struct size size_of(const struct mu_op *op)
 {
 	const struct mu_shape *s = &op->inputs[0]->shape;
 
-	return (struct size){s->dims[0], s->dims[1], s->ndims == 4 ? s->dims[2] * s->dims[3] : 1};
+	return (struct size){s->dims[0], s->dims[1], mu_shape_positions(s)};
 }
 
 /* Is prediction i, a position of sample i / area, counted? */

@@ -13,7 +13,7 @@ const struct cpu_vectors *mu_cpu_vectors_of(const struct mu_op *op)
 
 static void last_md(struct cpu_md *md, const struct mu_shape *shape)
 {
-	mu_cpu_tag(md, shape, shape->ndims == 4 ? dnnl_acdb : dnnl_format_tag_undef);
+	mu_cpu_tag(md, shape, shape->ndims >= 4 ? dnnl_acdb : dnnl_format_tag_undef);
 }
 
 enum mu_status mu_cpu_vectors_begin(struct cpu_plan *p, struct cpu_vectors **out)

@@ -13,6 +13,7 @@
  * parameters stay plain float32. layout.c does so for many convolutions at once, in memory that
  * each keeps during a step; without that memory each call does it, in the scratch.
  */
+#include "device/cuda/convolution/descriptors.h"
 #include "device/cuda/convolution/graph.h"
 
 #include <limits.h>
@@ -35,9 +36,7 @@ struct choice {
 };
 
 struct convolution {
-	cudnnTensorDescriptor_t in, out;
-	cudnnFilterDescriptor_t weight;
-	cudnnConvolutionDescriptor_t shape;
+	struct cuda_descriptors of;
 	struct choice choices[MU_CONVOLUTION_PHASES];
 	struct dnn_plan engines[MU_CONVOLUTION_PHASES]; /* where planned, in place of the choice */
 	/* Scratch: weights or their gradient in `layout`, 0 and NULL if they are plain; then
@@ -81,21 +80,21 @@ static bool is_direct(enum mu_convolution_phase phase, int algorithm)
 static bool needs(struct cuda_device *d, const struct convolution *c,
 		  enum mu_convolution_phase phase, const struct found *f, size_t *nbytes)
 {
-	cudnnStatus_t result = d->api.cudnnSetConvolutionMathType(c->shape, f->math);
+	cudnnStatus_t result = d->api.cudnnSetConvolutionMathType(c->of.shape, f->math);
 
 	if (result != CUDNN_STATUS_SUCCESS)
 		return false;
 	if (phase == MU_CONVOLUTION_FORWARD)
 		result = d->api.cudnnGetConvolutionForwardWorkspaceSize(
-			d->dnn, c->in, c->weight, c->shape, c->out,
+			d->dnn, c->of.in, c->of.weight, c->of.shape, c->of.out,
 			(cudnnConvolutionFwdAlgo_t)f->algorithm, nbytes);
 	else if (phase == MU_CONVOLUTION_DATA)
 		result = d->api.cudnnGetConvolutionBackwardDataWorkspaceSize(
-			d->dnn, c->weight, c->out, c->shape, c->in,
+			d->dnn, c->of.weight, c->of.out, c->of.shape, c->of.in,
 			(cudnnConvolutionBwdDataAlgo_t)f->algorithm, nbytes);
 	else
 		result = d->api.cudnnGetConvolutionBackwardFilterWorkspaceSize(
-			d->dnn, c->in, c->out, c->shape, c->weight,
+			d->dnn, c->of.in, c->of.out, c->of.shape, c->of.weight,
 			(cudnnConvolutionBwdFilterAlgo_t)f->algorithm, nbytes);
 	return result == CUDNN_STATUS_SUCCESS;
 }
@@ -140,18 +139,18 @@ static enum mu_status ask(struct cuda_device *d, const struct convolution *c,
 	*n = 0;
 	switch (phase) {
 	case MU_CONVOLUTION_FORWARD:
-		DNN(d, cudnnGetConvolutionForwardAlgorithm_v7, d->dnn, c->in, c->weight, c->shape,
-		    c->out, MAX_FOUND, n, forward);
+		DNN(d, cudnnGetConvolutionForwardAlgorithm_v7, d->dnn, c->of.in, c->of.weight, c->of.shape,
+		    c->of.out, MAX_FOUND, n, forward);
 		KEEP(found, *n, forward);
 		break;
 	case MU_CONVOLUTION_DATA:
-		DNN(d, cudnnGetConvolutionBackwardDataAlgorithm_v7, d->dnn, c->weight, c->out,
-		    c->shape, c->in, MAX_FOUND, n, data);
+		DNN(d, cudnnGetConvolutionBackwardDataAlgorithm_v7, d->dnn, c->of.weight, c->of.out,
+		    c->of.shape, c->of.in, MAX_FOUND, n, data);
 		KEEP(found, *n, data);
 		break;
 	default:
-		DNN(d, cudnnGetConvolutionBackwardFilterAlgorithm_v7, d->dnn, c->in, c->out,
-		    c->shape, c->weight, MAX_FOUND, n, weights);
+		DNN(d, cudnnGetConvolutionBackwardFilterAlgorithm_v7, d->dnn, c->of.in, c->of.out,
+		    c->of.shape, c->of.weight, MAX_FOUND, n, weights);
 		KEEP(found, *n, weights);
 	}
 out:
@@ -221,7 +220,7 @@ static enum mu_status choose_algorithm(struct cuda_device *d, struct mu_op *op,
 	struct found found[MAX_FOUND];
 	int n;
 
-	DNN(d, cudnnSetConvolutionMathType, c->shape, mu_cuda_dnn_math(d, c->layout));
+	DNN(d, cudnnSetConvolutionMathType, c->of.shape, mu_cuda_dnn_math(d, c->layout));
 	MU_TRY(ask(d, c, phase, found, &n));
 	if (!c->layout)
 		limit_math(found, n, mu_cuda_dnn_math(d, NULL));
@@ -260,44 +259,20 @@ out:
 
 /* ---- plan ---- */
 
-static cudnnTensorFormat_t format_of(const struct cuda_layout *layout)
-{
-	return layout ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-}
-
-/* Sizes are (n, c, h, w) in either format. */
-static enum mu_status describe_tensor(struct cuda_device *d, cudnnTensorDescriptor_t *out,
-				      const struct mu_tensor *t)
-{
-	enum mu_status st = MU_OK;
-	const size_t *n = t->shape.dims;
-
-	DNN(d, cudnnCreateTensorDescriptor, out);
-	DNN(d, cudnnSetTensor4dDescriptor, *out, format_of(t->layout), mu_cuda_dnn_type(t->layout),
-	    (int)n[0], (int)mu_cuda_row(t), (int)n[2], (int)n[3]);
-out:
-	return st;
-}
-
 static enum mu_status describe(struct cuda_device *d, const struct mu_op *op, struct convolution *c)
 {
-	enum mu_status st = MU_OK;
 	const struct mu_convolution *a = op->attr;
-	const size_t *w = op->params[0].shape.dims;
+	const struct mu_window w = mu_window_of_convolution(a, &op->inputs[0]->shape);
+	const struct cuda_described described = {
+		.in = op->inputs[0],
+		.out = op->outputs[0],
+		.weight = &op->params[0].shape,
+		.layout = c->layout,
+		.window = &w,
+		.groups = mu_dnn_one_or(a->groups),
+	};
 
-	MU_TRY(describe_tensor(d, &c->in, op->inputs[0]));
-	MU_TRY(describe_tensor(d, &c->out, op->outputs[0]));
-	DNN(d, cudnnCreateFilterDescriptor, &c->weight);
-	DNN(d, cudnnSetFilter4dDescriptor, c->weight, mu_cuda_dnn_type(c->layout),
-	    format_of(c->layout), (int)mu_cuda_row(op->outputs[0]), (int)w[1], (int)w[2],
-	    (int)w[3]);
-	DNN(d, cudnnCreateConvolutionDescriptor, &c->shape);
-	DNN(d, cudnnSetConvolution2dDescriptor, c->shape, a->pad[0], a->pad[1],
-	    mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1]), mu_dnn_one_or(a->dilate[0]),
-	    mu_dnn_one_or(a->dilate[1]), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
-	DNN(d, cudnnSetConvolutionGroupCount, c->shape, mu_dnn_one_or(a->groups));
-out:
-	return st;
+	return mu_cuda_describe(d, &described, &c->of);
 }
 
 static bool can_pad(const struct mu_op *op)
@@ -360,14 +335,7 @@ static void release(struct cuda_device *d, struct mu_op *op)
 
 	for (int phase = 0; phase < MU_CONVOLUTION_PHASES; phase++)
 		mu_dnn_release(&d->api, &c->engines[phase]);
-	if (c->shape)
-		d->api.cudnnDestroyConvolutionDescriptor(c->shape);
-	if (c->weight)
-		d->api.cudnnDestroyFilterDescriptor(c->weight);
-	if (c->out)
-		d->api.cudnnDestroyTensorDescriptor(c->out);
-	if (c->in)
-		d->api.cudnnDestroyTensorDescriptor(c->in);
+	mu_cuda_free_descriptors(d, &c->of);
 	free(c);
 }
 
@@ -414,10 +382,10 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 		MU_TRY(mu_cuda_run_engine(d, op, MU_CONVOLUTION_FORWARD, engine, weights,
 					  room_of(op)));
 	} else {
-		DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
-		DNN(d, cudnnConvolutionForward, d->dnn, &one, c->in, op->inputs[0]->data, c->weight,
-		    weights, c->shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),
-		    choice->nbytes, &zero, c->out, op->outputs[0]->data);
+		DNN(d, cudnnSetConvolutionMathType, c->of.shape, choice->math);
+		DNN(d, cudnnConvolutionForward, d->dnn, &one, c->of.in, op->inputs[0]->data, c->of.weight,
+		    weights, c->of.shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),
+		    choice->nbytes, &zero, c->of.out, op->outputs[0]->data);
 	}
 	MU_TRY(mu_cuda_add_bias(d, op));
 out:
@@ -438,11 +406,11 @@ static enum mu_status backward_weights(struct cuda_device *d, struct mu_op *op)
 		MU_TRY(mu_cuda_run_engine(d, op, MU_CONVOLUTION_WEIGHTS, engine, gradient,
 					  room_of(op)));
 	} else {
-		DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
-		DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->in, op->inputs[0]->data,
-		    c->out, op->outputs[0]->grad, c->shape,
+		DNN(d, cudnnSetConvolutionMathType, c->of.shape, choice->math);
+		DNN(d, cudnnConvolutionBackwardFilter, d->dnn, &one, c->of.in, op->inputs[0]->data,
+		    c->of.out, op->outputs[0]->grad, c->of.shape,
 		    (cudnnConvolutionBwdFilterAlgo_t)choice->algorithm, room_of(op), choice->nbytes,
-		    keep, c->weight, gradient);
+		    keep, c->of.weight, gradient);
 	}
 	if (c->layout && !op->kept)
 		MU_TRY((op->adds ? mu_cuda_convert_add : mu_cuda_convert)(
@@ -470,10 +438,10 @@ static enum mu_status backward_data(struct cuda_device *d, struct mu_op *op)
 					  room_of(op)));
 		goto out;
 	}
-	DNN(d, cudnnSetConvolutionMathType, c->shape, choice->math);
-	DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->weight, weights, c->out,
-	    op->outputs[0]->grad, c->shape, (cudnnConvolutionBwdDataAlgo_t)choice->algorithm,
-	    room_of(op), choice->nbytes, &zero, c->in, in->grad);
+	DNN(d, cudnnSetConvolutionMathType, c->of.shape, choice->math);
+	DNN(d, cudnnConvolutionBackwardData, d->dnn, &one, c->of.weight, weights, c->of.out,
+	    op->outputs[0]->grad, c->of.shape, (cudnnConvolutionBwdDataAlgo_t)choice->algorithm,
+	    room_of(op), choice->nbytes, &zero, c->of.in, in->grad);
 out:
 	return st;
 }

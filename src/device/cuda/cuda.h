@@ -47,10 +47,10 @@
 	F(cudnnCreate) F(cudnnDestroy) F(cudnnGetErrorString) F(cudnnGetVersion) \
 	F(cudnnGetCudartVersion) \
 	F(cudnnSetStream) F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) \
-	F(cudnnSetTensor4dDescriptor) F(cudnnCreateFilterDescriptor) \
-	F(cudnnDestroyFilterDescriptor) F(cudnnSetFilter4dDescriptor) \
+	F(cudnnSetTensorNdDescriptorEx) F(cudnnCreateFilterDescriptor) \
+	F(cudnnDestroyFilterDescriptor) F(cudnnSetFilterNdDescriptor) \
 	F(cudnnCreateConvolutionDescriptor) F(cudnnDestroyConvolutionDescriptor) \
-	F(cudnnSetConvolution2dDescriptor) F(cudnnSetConvolutionGroupCount) \
+	F(cudnnSetConvolutionNdDescriptor) F(cudnnSetConvolutionGroupCount) \
 	F(cudnnSetConvolutionMathType) F(cudnnGetConvolutionForwardAlgorithm_v7) \
 	F(cudnnGetConvolutionBackwardDataAlgorithm_v7) \
 	F(cudnnGetConvolutionBackwardFilterAlgorithm_v7) \
@@ -213,7 +213,7 @@ extern const struct mu_device_memory mu_cuda_memory;
 
 /* ---- layouts: layout.c ---- */
 
-/* Layout of a tensor (n, c, h, w) that is not plain: this type of args.h, channels last. NULL:
+/* Layout of a tensor (n, c, space...) that is not plain: this type of args.h, channels last. NULL:
  * plain float32. */
 struct cuda_layout {
 	int type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layouts of tensors on a GPU, and an operation's view of its inputs. With dtype float16 or
- * bfloat16 tensors (n, c, h, w) written by a convolution are of that type with channels last, as
+ * bfloat16 tensors (n, c, space...) written by a convolution are of that type with channels last, as
  * tensor cores need, and so are tensors derived from them. A kind of operation declares the layout
  * of its inputs (struct cuda_kind); an input in another layout is converted into the scratch,
  * before forward and again before backward, and its gradient is converted back afterwards. So a
@@ -175,7 +175,7 @@ out:
 static const struct cuda_layout *wanted(const struct cuda_device *d, const struct mu_op *op,
 					enum cuda_inputs inputs)
 {
-	if (op->inputs[0]->shape.ndims != 4 || inputs == CUDA_INPUTS_PLAIN ||
+	if (op->inputs[0]->shape.ndims < 4 || inputs == CUDA_INPUTS_PLAIN ||
 	    (inputs == CUDA_INPUTS_OVER && !op->fusion.in_place))
 		return NULL;
 	if (inputs == CUDA_INPUTS_ALIKE || inputs == CUDA_INPUTS_OVER)
@@ -365,7 +365,7 @@ void mu_cuda_lay_input(struct mu_device *device, const struct mu_op *op)
 {
 	struct mu_tensor *in = op->inputs[0];
 
-	if (op->kind == MU_OP_CONVOLUTION && in->shape.ndims == 4) {
+	if (op->kind == MU_OP_CONVOLUTION && in->shape.ndims >= 4) {
 		in->layout = (void *)(uintptr_t)mu_cuda_layout(device->dtype);
 		in->nbytes = mu_cuda_bytes(in);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling, with the formulas of ref/pooling.c. The workspace keeps where the maxima are. */
 #include "cuda.h"
+#include "device/window.h"
 
 #include <limits.h>
 
@@ -9,15 +10,17 @@
 static struct cuda_windows windows_of(const struct mu_op *op)
 {
 	const struct mu_pooling *a = op->attr;
-	const size_t *in = op->inputs[0]->shape.dims, *out = op->outputs[0]->shape.dims;
+	const struct mu_window of = mu_window_of_pooling(a, &op->inputs[0]->shape);
 	struct cuda_windows w = {.average = a->average};
 
-	for (int d = 0; d < 2; d++) {
-		w.in[d] = (int)in[2 + d];
-		w.out[d] = (int)out[2 + d];
-		w.kernel[d] = a->global ? w.in[d] : a->kernel[d];
-		w.stride[d] = a->global || a->stride[d] == 0 ? 1 : a->stride[d];
-		w.pad[d] = a->global ? 0 : a->pad[d];
+	for (int i = 0; i < CUDA_SPACE; i++) {
+		const int d = (i + 1) % CUDA_SPACE; /* depth is last there */
+
+		w.in[i] = (int)of.in[d];
+		w.out[i] = (int)of.out[d];
+		w.kernel[i] = (int)of.kernel[d];
+		w.stride[i] = (int)of.stride[d];
+		w.pad[i] = (int)of.pad[d];
 	}
 	return w;
 }
@@ -28,13 +31,13 @@ static size_t planes_of(const struct mu_op *op)
 	return op->inputs[0]->layout ? op->inputs[0]->shape.dims[1] : 1;
 }
 
-/* By the kernels of a type, which keep the place of a maximum in its window as a byte: larger
- * windows, such as whole images, are left to the others. */
+/* By the kernels of a type, for images, which keep the place of a maximum in its window as a byte:
+ * larger windows, such as whole images, are left to the others. */
 static bool in_groups(const struct mu_op *op)
 {
 	const struct cuda_windows w = windows_of(op);
 
-	return mu_cuda_in_groups(op->inputs[0]) &&
+	return mu_cuda_in_groups(op->inputs[0]) && op->inputs[0]->shape.ndims == 4 &&
 	       (w.average || (size_t)w.kernel[0] * (size_t)w.kernel[1] <= 256);
 }
 

@@ -36,6 +36,13 @@ out:
 	return st;
 }
 
+enum mu_status mu_ref_need_space(const struct mu_op *op)
+{
+	return op->inputs[0]->shape.ndims == MU_MAX_DIMS
+		       ? MU_OK
+		       : mu_ref_need_ndims(op, 4, "(n, c, h, w) or (n, c, d, h, w)");
+}
+
 static bool fits(int n, int wanted)
 {
 	return wanted < 0 ? n >= -wanted : n == wanted;
@@ -72,7 +79,7 @@ out:
 	return st;
 }
 
-/* Shapes are (n, c) or (n, c, h, w) without empty dimensions, in plain layout. */
+/* Shapes are (n, c), (n, c, h, w) or (n, c, d, h, w) without empty dimensions, in plain layout. */
 static enum mu_status check_inputs(const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -81,11 +88,10 @@ static enum mu_status check_inputs(const struct mu_op *op)
 	for (int i = 0; i < op->n_inputs; i++) {
 		const struct mu_tensor *t = op->inputs[i];
 
-		if ((t->shape.ndims != 2 && t->shape.ndims != 4) || mu_shape_n(&t->shape) == 0)
+		if (!mu_tensor_shape_fits(&t->shape) || mu_shape_n(&t->shape) == 0)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (%s): input %d has shape %s; it must be (n, c) or (n, c, h, "
-				"w), "
-				"without zeros",
+				"%s (%s): input %d has shape %s; it must be (n, c), (n, c, h, w) "
+				"or (n, c, d, h, w), without zeros",
 				op->name, mu_op_kind_name(op->kind), i,
 				mu_shape_text(&t->shape, text, sizeof text));
 		if (t->layout)

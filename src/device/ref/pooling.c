@@ -1,83 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pooling. A window starts at y * stride - pad and has the kernel's size; it is clipped to the
- * padded image (with a rounded-up output size the last window can extend beyond it). Maximum: over
- * the window's elements inside the image; the first of equal elements wins. Average: sum over the
- * elements inside the image, divided by the area of the clipped window, padding included.
+ * Pooling. A window starts at o * stride - pad, by axis, and has the kernel's size; it is clipped to
+ * the padded image (with a rounded-up output size the last window can extend beyond it). Maximum:
+ * over the window's elements inside the image; the first of equal elements wins. Average: sum over
+ * the elements inside the image, divided by the area of the clipped window, padding included.
  */
 #include "ref.h"
 
 #include <muster/base.h>
 
-/* Index 0 = height, 1 = width. Signed, because windows start at negative positions. */
-struct geometry {
-	size_t planes; /* n * c */
-	long in[2], out[2], kernel[2], stride[2], pad[2];
-	bool ceil;
-};
+#include "device/window.h"
 
-static void describe(const struct mu_op *op, struct geometry *g)
+static struct mu_window describe(const struct mu_op *op)
 {
-	const struct mu_pooling *a = op->attr;
-	const size_t *in = op->inputs[0]->shape.dims;
-
-	g->planes = in[0] * in[1];
-	g->ceil = a->ceil && !a->global;
-	for (int d = 0; d < 2; d++) {
-		long rest;
-
-		g->in[d] = (long)in[2 + d];
-		g->kernel[d] = a->global ? g->in[d] : a->kernel[d];
-		g->stride[d] = a->global || a->stride[d] == 0 ? 1 : a->stride[d];
-		g->pad[d] = a->global ? 0 : a->pad[d];
-		rest = g->in[d] + 2 * g->pad[d] - g->kernel[d] + (g->ceil ? g->stride[d] - 1 : 0);
-		g->out[d] = rest / g->stride[d] + 1;
-	}
+	return mu_window_of_pooling(op->attr, &op->inputs[0]->shape);
 }
 
-/* The window [begin, end) of output position i along dimension d, clipped to the padded image. */
+static size_t planes_of(const struct mu_op *op)
+{
+	return op->inputs[0]->shape.dims[0] * op->inputs[0]->shape.dims[1];
+}
+
+/* The window [begin, end) of output position i along an axis, clipped to the padded image. */
 struct span {
 	long begin, end;
 };
 
-static struct span window(const struct geometry *g, int d, long i)
+static struct span window(const struct mu_window *w, int d, long i)
 {
-	struct span w = {i * g->stride[d] - g->pad[d], 0};
+	struct span s = {i * w->stride[d] - w->pad[d], 0};
 
-	w.end = w.begin + g->kernel[d];
-	if (w.end > g->in[d] + g->pad[d])
-		w.end = g->in[d] + g->pad[d];
-	return w;
+	s.end = s.begin + w->kernel[d];
+	if (s.end > w->in[d] + w->pad[d])
+		s.end = w->in[d] + w->pad[d];
+	return s;
 }
 
-static struct span inside_image(const struct geometry *g, int d, struct span w)
+static struct span inside_image(const struct mu_window *w, int d, struct span s)
 {
-	if (w.begin < 0)
-		w.begin = 0;
-	if (w.end > g->in[d])
-		w.end = g->in[d];
-	return w;
+	if (s.begin < 0)
+		s.begin = 0;
+	if (s.end > w->in[d])
+		s.end = w->in[d];
+	return s;
 }
+
+/* ---- plan ---- */
 
 /* Each window must contain an element of the image; only the first and the last one may not. */
-static enum mu_status check_windows(const struct mu_op *op, const struct geometry *g)
+static enum mu_status check_windows(const struct mu_op *op, const struct mu_window *w)
 {
 	enum mu_status st = MU_OK;
-	char text[96];
+	char text[96], a[MU_WINDOW_TEXT], b[MU_WINDOW_TEXT], c[MU_WINDOW_TEXT];
 
-	for (int d = 0; d < 2; d++) {
-		struct span first = inside_image(g, d, window(g, d, 0));
-		struct span last = inside_image(g, d, window(g, d, g->out[d] - 1));
+	for (int d = 0; d < MU_MAX_SPACE; d++) {
+		struct span first = inside_image(w, d, window(w, d, 0));
+		struct span last = inside_image(w, d, window(w, d, w->out[d] - 1));
 
 		if (first.begin >= first.end || last.begin >= last.end)
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (pooling): kernel %ldx%ld, stride %ldx%ld, pad %ldx%ld leave a "
-				"window "
+				"%s (pooling): kernel %s, stride %s, pad %s leave a window "
 				"without an element of the input %s; a smaller pad or stride is "
 				"needed",
-				op->name, g->kernel[0], g->kernel[1], g->stride[0], g->stride[1],
-				g->pad[0], g->pad[1],
+				op->name, mu_window_text(w, w->kernel, a),
+				mu_window_text(w, w->stride, b), mu_window_text(w, w->pad, c),
 				mu_shape_text(&op->inputs[0]->shape, text, sizeof text));
+	}
+out:
+	return st;
+}
+
+static enum mu_status infer(const struct mu_op *op, const struct mu_window *w, struct mu_shape *out)
+{
+	enum mu_status st = MU_OK;
+	char text[96], kernel[MU_WINDOW_TEXT], pad[MU_WINDOW_TEXT];
+
+	*out = op->inputs[0]->shape;
+	for (int d = w->first, i = 2; d < MU_MAX_SPACE; d++, i++) {
+		if (w->kernel[d] < 1 || w->stride[d] < 1 || w->pad[d] < 0)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"%s (pooling): kernel %ld, stride %ld, pad %ld; kernel and stride "
+				"must be at least 1, pad not negative",
+				op->name, w->kernel[d], w->stride[d], w->pad[d]);
+		if (w->out[d] < 1)
+			MU_FAIL(MU_ERR_ARGUMENT,
+				"%s (pooling): kernel %s does not fit the input %s with pad %s",
+				op->name, mu_window_text(w, w->kernel, kernel),
+				mu_shape_text(&op->inputs[0]->shape, text, sizeof text),
+				mu_window_text(w, w->pad, pad));
+		out->dims[i] = (size_t)w->out[d];
 	}
 out:
 	return st;
@@ -87,73 +98,72 @@ static enum mu_status plan(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_pooling *a = op->attr;
-	struct mu_shape out = op->inputs[0]->shape;
-	struct geometry g;
-	char text[96];
+	struct mu_shape out;
+	struct mu_window w;
 
-	MU_TRY(mu_ref_need_ndims(op, 4, "(n, c, h, w)"));
-	describe(op, &g);
-	for (int d = 0; d < 2; d++) {
-		if (g.kernel[d] < 1 || g.stride[d] < 1 || g.pad[d] < 0)
-			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (pooling): kernel %ld, stride %ld, pad %ld; kernel and stride "
-				"must be at "
-				"least 1, pad not negative",
-				op->name, g.kernel[d], g.stride[d], g.pad[d]);
-		if (g.in[d] + 2 * g.pad[d] < g.kernel[d])
-			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (pooling): kernel %ldx%ld does not fit the input %s with pad "
-				"%ldx%ld",
-				op->name, g.kernel[0], g.kernel[1],
-				mu_shape_text(&op->inputs[0]->shape, text, sizeof text), g.pad[0],
-				g.pad[1]);
-		out.dims[2 + d] = (size_t)g.out[d];
-	}
-	MU_TRY(check_windows(op, &g));
+	MU_TRY(mu_ref_need_space(op));
+	w = describe(op);
+	MU_TRY(infer(op, &w, &out));
+	MU_TRY(check_windows(op, &w));
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &out));
 	if (!a->average && op->phase == MU_PHASE_TRAIN)
 		op->workspace_nbytes = mu_shape_n(&out) * sizeof(uint32_t);
-	op->scratch_nbytes = (size_t)(g.in[0] * g.in[1]) * sizeof(double);
+	op->scratch_nbytes = (size_t)mu_window_area(w.in) * sizeof(double);
 out:
 	return st;
 }
 
+/* ---- work ---- */
+
 /* One window: its area in the padded image, and its part inside the image. */
 struct field {
 	double area;
-	struct span rows, columns;
+	struct span inside[MU_MAX_SPACE];
 };
 
-static struct field field_of(const struct geometry *g, long y, long x)
+/* Of output position k of a plane. */
+static struct field field_of(const struct mu_window *w, long k)
 {
-	struct span rows = window(g, 0, y), columns = window(g, 1, x);
+	struct field f = {.area = 1};
 
-	return (struct field){
-		.area = (double)(rows.end - rows.begin) * (double)(columns.end - columns.begin),
-		.rows = inside_image(g, 0, rows),
-		.columns = inside_image(g, 1, columns),
-	};
+	for (int d = MU_MAX_SPACE; d-- > 0; k /= w->out[d]) {
+		const struct span s = window(w, d, k % w->out[d]);
+
+		f.area *= (double)(s.end - s.begin);
+		f.inside[d] = inside_image(w, d, s);
+	}
+	return f;
 }
 
-static float average(const struct geometry *g, const struct field *w, const float *image)
+static long position(const struct mu_window *w, long z, long y, long x)
+{
+	return (z * w->in[1] + y) * w->in[2] + x;
+}
+
+/* The positions p in the image of the elements of a window. */
+#define EACH_ELEMENT(w, f, p) \
+	for (long z_ = (f)->inside[0].begin; z_ < (f)->inside[0].end; z_++) \
+		for (long y_ = (f)->inside[1].begin; y_ < (f)->inside[1].end; y_++) \
+			for (long x_ = (f)->inside[2].begin, p = position(w, z_, y_, x_); \
+			     x_ < (f)->inside[2].end; x_++, p++)
+
+static float average(const struct mu_window *w, const struct field *f, const float *image)
 {
 	double sum = 0;
 
-	for (long i = w->rows.begin; i < w->rows.end; i++)
-		for (long j = w->columns.begin; j < w->columns.end; j++)
-			sum += (double)image[i * g->in[1] + j];
-	return (float)(sum / w->area);
+	EACH_ELEMENT(w, f, p)
+		sum += (double)image[p];
+	return (float)(sum / f->area);
 }
 
 /* Position of the largest element inside the image. */
-static long winner(const struct geometry *g, const struct field *w, const float *image)
+static long winner(const struct mu_window *w, const struct field *f, const float *image)
 {
-	long best = w->rows.begin * g->in[1] + w->columns.begin;
+	long best = position(w, f->inside[0].begin, f->inside[1].begin, f->inside[2].begin);
 
-	for (long i = w->rows.begin; i < w->rows.end; i++)
-		for (long j = w->columns.begin; j < w->columns.end; j++)
-			if (image[i * g->in[1] + j] > image[best])
-				best = i * g->in[1] + j;
+	EACH_ELEMENT(w, f, p)
+		if (image[p] > image[best])
+			best = p;
 	return best;
 }
 
@@ -163,50 +173,46 @@ static enum mu_status forward(struct mu_op *op)
 	const float *image = op->inputs[0]->data;
 	float *out = op->outputs[0]->data;
 	uint32_t *winners = op->workspace; /* NULL in inference */
-	struct geometry g;
+	const struct mu_window w = describe(op);
+	const size_t in_area = (size_t)mu_window_area(w.in);
+	const long out_area = mu_window_area(w.out);
 	size_t k = 0;
 
-	describe(op, &g);
-	for (size_t p = 0; p < g.planes; p++, image += g.in[0] * g.in[1])
-		for (long y = 0; y < g.out[0]; y++)
-			for (long x = 0; x < g.out[1]; x++, k++) {
-				struct field w = field_of(&g, y, x);
-				long best;
+	for (size_t p = 0; p < planes_of(op); p++, image += in_area)
+		for (long o = 0; o < out_area; o++, k++) {
+			struct field f = field_of(&w, o);
+			long best;
 
-				if (a->average) {
-					out[k] = average(&g, &w, image);
-					continue;
-				}
-				best = winner(&g, &w, image);
-				out[k] = image[best];
-				if (op->phase == MU_PHASE_TRAIN)
-					winners[k] = (uint32_t)best;
+			if (a->average) {
+				out[k] = average(&w, &f, image);
+				continue;
 			}
+			best = winner(&w, &f, image);
+			out[k] = image[best];
+			if (op->phase == MU_PHASE_TRAIN)
+				winners[k] = (uint32_t)best;
+		}
 	return MU_OK;
 }
 
-static void spread(const struct geometry *g, const struct field *w, double share, double *image)
+static void spread(const struct mu_window *w, const struct field *f, double share, double *image)
 {
-	for (long i = w->rows.begin; i < w->rows.end; i++)
-		for (long j = w->columns.begin; j < w->columns.end; j++)
-			image[i * g->in[1] + j] += share;
+	EACH_ELEMENT(w, f, p)
+		image[p] += share;
 }
 
 /* One plane. winners is NULL for average pooling. */
-static void backward_plane(const struct geometry *g, const float *d_out, const uint32_t *winners,
+static void backward_plane(const struct mu_window *w, const float *d_out, const uint32_t *winners,
 			   double *image)
 {
-	long k = 0;
+	for (long k = 0; k < mu_window_area(w->out); k++) {
+		struct field f = field_of(w, k);
 
-	for (long y = 0; y < g->out[0]; y++)
-		for (long x = 0; x < g->out[1]; x++, k++) {
-			struct field w = field_of(g, y, x);
-
-			if (winners)
-				image[winners[k]] += (double)d_out[k];
-			else
-				spread(g, &w, (double)d_out[k] / w.area, image);
-		}
+		if (winners)
+			image[winners[k]] += (double)d_out[k];
+		else
+			spread(w, &f, (double)d_out[k] / f.area, image);
+	}
 }
 
 static void backward(struct mu_op *op)
@@ -214,18 +220,16 @@ static void backward(struct mu_op *op)
 	const struct mu_pooling *a = op->attr;
 	const uint32_t *winners = op->workspace;
 	double *sums = op->scratch;
-	struct geometry g;
-	size_t in_area, out_area;
+	const struct mu_window w = describe(op);
+	const size_t in_area = (size_t)mu_window_area(w.in);
+	const size_t out_area = (size_t)mu_window_area(w.out);
 
 	if (!op->inputs[0]->needs_grad)
 		return;
-	describe(op, &g);
-	in_area = (size_t)(g.in[0] * g.in[1]);
-	out_area = (size_t)(g.out[0] * g.out[1]);
-	for (size_t p = 0; p < g.planes; p++) {
+	for (size_t p = 0; p < planes_of(op); p++) {
 		for (size_t k = 0; k < in_area; k++)
 			sums[k] = 0;
-		backward_plane(&g, op->outputs[0]->grad + p * out_area,
+		backward_plane(&w, op->outputs[0]->grad + p * out_area,
 			       a->average ? NULL : winners + p * out_area, sums);
 		for (size_t k = 0; k < in_area; k++)
 			op->inputs[0]->grad[p * in_area + k] = (float)sums[k];

@@ -67,6 +67,8 @@ enum mu_status mu_ref_need_shape(const struct mu_op *op, const char *what,
 enum mu_status mu_ref_need_same_shape(struct mu_op *op); /* of output and input */
 /* An error unless the first input has ndims dimensions, described by `form`: "(n, c, h, w)". */
 enum mu_status mu_ref_need_ndims(const struct mu_op *op, int ndims, const char *form);
+/* An error unless the first input has two or three axes of space. */
+enum mu_status mu_ref_need_space(const struct mu_op *op);
 
 /* Softmax: an error if a label that counts is not a class. */
 enum mu_status mu_ref_check_labels(const struct mu_op *op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax cross-entropy along c, at every position of (n, c, h, w) or once per sample of (n, c). p
+ * Softmax cross-entropy along c, at every position of (n, c, space...) or once per sample of (n, c). p
  * = exp(x) / sum exp(x); loss = -sum over k of q[k] ln p[k], with ln p[k] = x[k] - ln(sum exp(x));
  * dx = p - q, with the target q = (1 - E) onehot(label) + E / c. Both are sums over the counted
  * predictions; dx of other predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput without
@@ -21,8 +21,6 @@ static enum mu_status plan(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 
-	if (op->inputs[0]->shape.ndims != 4)
-		MU_TRY(mu_ref_need_ndims(op, 2, "(n, classes) or (n, classes, h, w)"));
 	MU_TRY(mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &op->inputs[0]->shape));
 	op->workspace_nbytes = count_predictions(op) * sizeof(struct mu_prediction);
 out:

@@ -154,6 +154,8 @@ int mu_net_add(struct mu_net *net, const struct net_spec *spec)
 	d.in = &net->tensors[spec->inputs[0]].shape;
 	if (kind->ndims && d.in->ndims != kind->ndims)
 		return mu_layer_needs(net, "(n, c, h, w)", d.in);
+	if (mu_layer_has(kind, MU_LAYER_IN_SPACE) && d.in->ndims < 4)
+		return mu_layer_needs(net, "(n, c, h, w) or (n, c, d, h, w)", d.in);
 	d.out = *d.in;
 	if ((kind->shape && kind->shape(&d) != 0) || net->st != MU_OK)
 		return -1;
@@ -323,10 +325,10 @@ int mu_net_input(struct mu_net *net)
 		return -1;
 	if (net->n_tensors > 0)
 		return mu_net_fail(net, "the input must come first, and once");
-	if (s->dims[0] != 0 || (s->ndims != 2 && s->ndims != 4) || mu_shape_sample(s) == 0)
+	if (s->dims[0] != 0 || !mu_tensor_shape_fits(s) || mu_shape_sample(s) == 0)
 		return mu_net_fail(net,
-				   "layers read samples (c) or (c, h, w), sequences as (1, steps, "
-				   "1), and not (%s)",
+				   "layers read samples (c), (c, h, w) or (c, d, h, w), one axis of "
+				   "space as (c, w, 1), sequences as (1, steps, 1), and not (%s)",
 				   mu_sample_text(s, ", ", text, sizeof text));
 	return add_tensor(net, s, -1);
 }

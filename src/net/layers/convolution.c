@@ -40,15 +40,14 @@ static bool is_stepwise(const void *attr)
 	const struct mu_convolution *a = attr;
 
 	return a->kernel[0] == 1 && a->stride[0] <= 1 && a->pad[0] == 0 && a->kernel[1] == 1 &&
-	       a->pad[1] == 0;
+	       a->pad[1] == 0 && a->kernel[2] <= 1 && a->pad[2] == 0;
 }
 
 const struct mu_layer_kind mu_layer_convolution = {
 	.op = MU_OP_CONVOLUTION,
 	.attr_nbytes = sizeof(struct mu_convolution),
-	.ndims = 4,
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_ABSORBS_ACTIVATION | MU_LAYER_HAS_ALGORITHMS |
-		  MU_LAYER_MAY_SHARE,
+		  MU_LAYER_MAY_SHARE | MU_LAYER_IN_SPACE,
 	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 	.macs = macs,

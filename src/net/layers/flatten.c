@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flatten: (n, c, h, w) becomes (n, c h w). */
+/* Flatten: (n, c, h, w) becomes (n, c h w), and so with other axes of space. */
 #include "layer.h"
 
 static int shape(struct net_draft *d)

@@ -35,6 +35,7 @@ enum mu_layer_trait {
 	MU_LAYER_HAS_TABLE = 1 << 16,
 	MU_LAYER_MAY_SHARE = 1 << 17,
 	MU_LAYER_NAMES_ITSELF = 1 << 18, /* automatic names begin with its title */
+	MU_LAYER_IN_SPACE = 1 << 19, /* needs an input of two or three axes of space */
 };
 
 /*

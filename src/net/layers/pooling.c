@@ -44,8 +44,8 @@ static bool is_maximum(const void *attr)
 const struct mu_layer_kind mu_layer_pooling = {
 	.op = MU_OP_POOLING,
 	.attr_nbytes = sizeof(struct mu_pooling),
-	.ndims = 4,
-	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT,
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT |
+		  MU_LAYER_IN_SPACE,
 	.shape = shape,
 	.commutes = is_maximum,
 };

@@ -13,8 +13,9 @@ static int shape(struct net_draft *d)
 
 	if (classes < 2)
 		return mu_layer_fail(d->net, "needs at least 2 classes, not %zu", classes);
-	snprintf(form, sizeof form, "(n, %zu) or (n, %zu, h, w)", classes, classes);
-	if ((d->in->ndims != 2 && d->in->ndims != 4) || d->in->dims[1] != classes)
+	snprintf(form, sizeof form, "(n, %zu) or (n, %zu, %s)", classes, classes,
+		 d->in->ndims == MU_MAX_DIMS ? "d, h, w" : "h, w");
+	if (d->in->dims[1] != classes)
 		return mu_layer_needs(d->net, form, d->in);
 	return 0;
 }

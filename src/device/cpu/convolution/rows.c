@@ -18,8 +18,8 @@ bool mu_cpu_convolves_rows(const struct cpu_plan *p)
 	/* A single step too if the weight is another layer's, whose layout is plain; bfloat16 only
 	 * then: otherwise oneDNN's convolutions are as fast. */
 	const bool tied = op->params[0].n_padded > 0;
-	bool one = (tied || (in->dims[2] > 1 && p->dtype == dnnl_f32)) && in->dims[3] == 1 &&
-		   a->groups <= 1;
+	bool one = in->ndims == 4 && in->dims[3] == 1 && a->groups <= 1 &&
+		   (tied || (in->dims[2] > 1 && p->dtype == dnnl_f32));
 
 	for (int i = 0; i < 2; i++)
 		one = one && a->kernel[i] == 1 && a->stride[i] <= 1 && a->pad[i] == 0;

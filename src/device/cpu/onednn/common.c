@@ -58,7 +58,9 @@ void mu_dnnl_tag(struct cpu_md *md, int ndims, const dnnl_dim_t *dims, dnnl_form
 	case dnnl_format_tag_any: md->any = true; break;
 	case dnnl_ba: set_strides(md, (int[]){1, 0}); break;
 	case dnnl_acdb: set_strides(md, (int[]){0, 2, 3, 1}); break;
+	case dnnl_acdeb: set_strides(md, (int[]){0, 2, 3, 4, 1}); break;
 	case dnnl_aBcd16b:
+	case dnnl_aBcde16b:
 		md->tag = tag;
 		md->n_blocks = 1;
 		md->blocks[0] = 16;

@@ -35,8 +35,8 @@ struct cpu_md {
 	dnnl_dims_t part_dims, part_at;
 };
 
-/* float32, in plain order or with one of these names: any, ab, ba, acdb (nhwc), aBcd16b (nChw16c).
- */
+/* float32, in plain order or with one of these names: any, ab, ba, acdb (nhwc), acdeb (ndhwc),
+ * aBcd16b (nChw16c), aBcde16b (nCdhw16c). */
 void mu_dnnl_plain(struct cpu_md *md, int ndims, const dnnl_dim_t *dims);
 void mu_dnnl_tag(struct cpu_md *md, int ndims, const dnnl_dim_t *dims, dnnl_format_tag_t tag);
 /* Same type, sizes and places. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions by engines of cuDNN's graph API, in half precision and TF32: see graph.h. */
+/* Convolutions of images by engines of cuDNN's graph API, in half precision and TF32: see graph.h.
+ * Those of volumes take algorithms. */
 #include "device/cuda/convolution/graph.h"
 
 #include <muster/base.h>
@@ -53,6 +54,8 @@ void mu_cuda_plan_engine(struct cuda_device *d, struct mu_op *op, enum mu_convol
 				      .allow_tf32 = d->device->allow_tf32};
 	enum mu_convolution_algorithm all[MU_CONVOLUTION_PHASES], asked;
 
+	if (op->inputs[0]->shape.ndims != 4)
+		return;
 	mu_convolution_requested(d->device, op->name, all);
 	asked = all[phase];
 	if (asked >= MU_CONVOLUTION_ENGINE && (op->inputs[0]->layout || request.allow_tf32))

@@ -239,10 +239,12 @@ struct cuda_lrn_backward {
 	size_t n;
 };
 
-/* ---- pooling: index 0 = height, 1 = width ---- */
+/* ---- pooling: axes are height, width, and the depth of volumes, else 1 ---- */
 
+enum { CUDA_SPACE = 3 };
 struct cuda_windows {
-	int in[2], out[2], kernel[2], stride[2], pad[2];
+	int in[CUDA_SPACE], out[CUDA_SPACE], kernel[CUDA_SPACE], stride[CUDA_SPACE];
+	int pad[CUDA_SPACE];
 	int average;
 };
 

@@ -36,35 +36,59 @@ CUDA_FUNCTION float area_of(struct cuda_span rows, struct cuda_span columns)
 	return (float)(rows.end - rows.begin) * (float)(columns.end - columns.begin);
 }
 
+/* Elements of a plane, or of a volume. */
+CUDA_FUNCTION size_t plane_of(const int *sizes)
+{
+	return (size_t)sizes[0] * (size_t)sizes[1] * (size_t)sizes[2];
+}
+
+/* Position number i of a plane of these sizes, by axis. */
+struct cuda_pixel {
+	int y, x, z;
+};
+
+CUDA_FUNCTION struct cuda_pixel pixel_of(const int *sizes, int i)
+{
+	struct cuda_pixel p = {i / sizes[1], i % sizes[1], 0};
+
+	if (sizes[2] > 1) {
+		p.z = p.y / sizes[0];
+		p.y %= sizes[0];
+	}
+	return p;
+}
+
 CUDA_FUNCTION void pool_at(const struct cuda_pool *a, size_t i)
 {
 	const struct cuda_windows *w = &a->w;
-	const size_t out_area = (size_t)w->out[0] * (size_t)w->out[1];
-	const size_t in_area = (size_t)w->in[0] * (size_t)w->in[1], step = a->planes;
-	const int position = (int)(i / step % out_area);
+	const size_t out_area = plane_of(w->out), in_area = plane_of(w->in), step = a->planes;
+	const struct cuda_pixel position = pixel_of(w->out, (int)(i / step % out_area));
 	const size_t image = i / step / out_area * in_area * step + i % step;
-	struct cuda_span rows = window_of(w, 0, position / w->out[1]);
-	struct cuda_span columns = window_of(w, 1, position % w->out[1]);
-	const float area = area_of(rows, columns);
+	struct cuda_span rows = window_of(w, 0, position.y);
+	struct cuda_span columns = window_of(w, 1, position.x);
+	struct cuda_span slices = window_of(w, 2, position.z);
+	const float area = area_of(rows, columns) * (float)(slices.end - slices.begin);
 	int best;
 	float sum = 0, most;
 
 	rows = inside(w, 0, rows);
 	columns = inside(w, 1, columns);
-	best = rows.begin * w->in[1] + columns.begin;
+	slices = inside(w, 2, slices);
+	best = (slices.begin * w->in[0] + rows.begin) * w->in[1] + columns.begin;
 	/* A window of an average may contain only padding. */
 	most = w->average ? 0 : number_at(a->x, a->type, image + (size_t)best * step);
-	for (int y = rows.begin; y < rows.end; y++)
-		for (int x = columns.begin; x < columns.end; x++) {
-			const int k = y * w->in[1] + x;
-			const float v = number_at(a->x, a->type, image + (size_t)k * step);
+	for (int z = slices.begin; z < slices.end; z++)
+		for (int y = rows.begin; y < rows.end; y++)
+			for (int x = columns.begin; x < columns.end; x++) {
+				const int k = (z * w->in[0] + y) * w->in[1] + x;
+				const float v = number_at(a->x, a->type, image + (size_t)k * step);
 
-			sum += v;
-			if (v > most) {
-				best = k;
-				most = v;
+				sum += v;
+				if (v > most) {
+					best = k;
+					most = v;
+				}
 			}
-		}
 	set_number(a->y, a->type, i, w->average ? sum / area : most);
 	if (a->winners)
 		((int *)a->winners)[i] = best;
@@ -83,27 +107,44 @@ CUDA_FUNCTION struct cuda_span windows_with(const struct cuda_windows *w, int d,
 	return s;
 }
 
+/* The gradient that element `position` of a plane gets from window k, the output (z, y, x). */
+CUDA_FUNCTION float from_window(const struct cuda_pool_backward *a, size_t k, int position,
+				struct cuda_pixel at)
+{
+	const struct cuda_windows *w = &a->w;
+
+	if (!w->average)
+		return ((const int *)a->winners)[k] == position ? number_at(a->dy, a->type, k) : 0;
+	if (w->in[2] > 1) {
+		const struct cuda_span slices = window_of(w, 2, at.z);
+
+		return number_at(a->dy, a->type, k) /
+		       (area_of(window_of(w, 0, at.y), window_of(w, 1, at.x)) *
+			(float)(slices.end - slices.begin));
+	}
+	return number_at(a->dy, a->type, k) / area_of(window_of(w, 0, at.y), window_of(w, 1, at.x));
+}
+
 CUDA_FUNCTION void pool_backward_at(const struct cuda_pool_backward *a, size_t i)
 {
 	const struct cuda_windows *w = &a->w;
-	const size_t in_area = (size_t)w->in[0] * (size_t)w->in[1];
-	const size_t out_area = (size_t)w->out[0] * (size_t)w->out[1], step = a->planes;
+	const size_t in_area = plane_of(w->in), out_area = plane_of(w->out), step = a->planes;
 	const size_t plane = i / step / in_area * out_area * step + i % step;
 	const int position = (int)(i / step % in_area);
-	struct cuda_span rows = windows_with(w, 0, position / w->in[1]);
-	struct cuda_span columns = windows_with(w, 1, position % w->in[1]);
+	const struct cuda_pixel own = pixel_of(w->in, position);
+	const struct cuda_span rows = windows_with(w, 0, own.y);
+	const struct cuda_span columns = windows_with(w, 1, own.x);
+	const struct cuda_span slices = windows_with(w, 2, own.z);
 	float sum = 0;
 
-	for (int y = rows.begin; y < rows.end; y++)
-		for (int x = columns.begin; x < columns.end; x++) {
-			size_t k = plane + (size_t)(y * w->out[1] + x) * step;
+	for (int z = slices.begin; z < slices.end; z++)
+		for (int y = rows.begin; y < rows.end; y++)
+			for (int x = columns.begin; x < columns.end; x++) {
+				const int k = (z * w->out[0] + y) * w->out[1] + x;
+				const struct cuda_pixel at = {y, x, z};
 
-			if (w->average)
-				sum += number_at(a->dy, a->type, k) /
-				       area_of(window_of(w, 0, y), window_of(w, 1, x));
-			else if (((const int *)a->winners)[k] == position)
-				sum += number_at(a->dy, a->type, k);
-		}
+				sum += from_window(a, plane + (size_t)k * step, position, at);
+			}
 	set_number(a->dx, a->type, i, sum);
 }
 
