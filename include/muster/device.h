@@ -3,9 +3,10 @@
  * device: what computes; the attributes of layers; and layers that users define. How a device runs
  * operations is private to the library: src/device/op.h.
  *
- * Shapes are (n, c, h, w) or (n, c); n is the batch. Weights of a convolution are (filters, c /
- * groups, kh, kw), of a fully connected layer (units, features): y = x W' + b. "Plain" means this
- * order, dense, float32.
+ * Shapes are (n, c), (n, c, h, w) or (n, c, d, h, w); n is the batch, the axes after c are space:
+ * height and width, in volumes depth before them. One axis of space is (n, c, w, 1). Weights of a
+ * convolution are (filters, c / groups, kh, kw), in volumes with kd before kh, of a fully connected
+ * layer (units, features): y = x W' + b. "Plain" means this order, dense, float32.
  *
  * Gradients are gradients of the sum of the samples' losses, not of the mean.
  */
@@ -19,8 +20,8 @@ MU_BEGIN_C
 
 /* ---- attributes of layers: the settings of each kind ---- */
 
-/* Of windows: a number for each axis of space of the input, (height, width). Output size:
- * floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
+/* Of windows: a number for each axis of space of the input, (height, width) or (depth, height,
+ * width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
 struct mu_convolution {
 	int filters;
 	int kernel[MU_MAX_SPACE], pad[MU_MAX_SPACE];
@@ -205,10 +206,10 @@ struct mu_prediction {
  * What changes from step to step. The caller fills it before forward.
  *
  * Softmax makes one prediction per sample of (n, c), and one per position of (n, c, h, w): h * w
- * per sample, for the steps of a sequence or the pixels of an image (MXNet's multi_output). Labels
- * are plain (n) or (n, h * w), class indices 0..c-1. A prediction is counted if its sample is one
- * of the first `count` and its label is not the ignored one. Other predictions have no loss and no
- * gradient, and metrics omit them.
+ * per sample, d * h * w of a volume, for the steps of a sequence or the pixels of an image (MXNet's
+ * multi_output). Labels are plain (n) or (n, h * w), class indices 0..c-1. A prediction is counted
+ * if its sample is one of the first `count` and its label is not the ignored one. Other predictions
+ * have no loss and no gradient, and metrics omit them.
  *
  * Loss and gradient are sums over the counted predictions. An update divides by the number of
  * samples; for (n, c, h, w) it divides neither by h * w nor by the number of counted predictions.
@@ -265,7 +266,7 @@ struct mu_batch {
 #define MU_MAX_LAYER_INPUTS 4
 
 struct mu_layer_array {
-	struct mu_shape shape; /* inputs and output: (n, c, h, w) or (n, c), n the batch */
+	struct mu_shape shape; /* inputs and output: as above, n the batch */
 	float *data;           /* 64-byte aligned; NULL in shape */
 	float *grad;           /* NULL if not wanted: always in shape and forward */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maximum pooling of images of our own, for layouts in which the channels of a pixel lie together (nhwc, and
- * blocks of 16 channels): with oneDNN's it takes a sixth of LeNet's step. Forward keeps the
- * position of the maximum in its window; backward writes every input gradient once where windows do
- * not overlap.
+ * Maximum pooling of our own, of images, for layouts in which the channels of a pixel lie together
+ * (nhwc, and blocks of 16 channels): with oneDNN's it takes a sixth of LeNet's step. Forward keeps
+ * the position of the maximum in its window; backward writes every input gradient once where
+ * windows do not overlap.
  */
 #include "cpu.h"
 

@@ -54,8 +54,9 @@ static void fill_scale(struct mu_op *op)
 	for (long z = 0; z < w.out[0]; z++)
 		for (long y = 0; y < w.out[1]; y++)
 			for (long x = 0; x < w.out[2]; x++)
-				*scale++ = (float)whole / (float)(extent(&w, 0, z) * extent(&w, 1, y) *
-								  extent(&w, 2, x));
+				*scale++ = (float)whole /
+					   (float)(extent(&w, 0, z) * extent(&w, 1, y) *
+						   extent(&w, 2, x));
 }
 
 /* The scale of every output position, first thing in the workspace; -1 where none is needed. */

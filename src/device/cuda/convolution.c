@@ -139,8 +139,8 @@ static enum mu_status ask(struct cuda_device *d, const struct convolution *c,
 	*n = 0;
 	switch (phase) {
 	case MU_CONVOLUTION_FORWARD:
-		DNN(d, cudnnGetConvolutionForwardAlgorithm_v7, d->dnn, c->of.in, c->of.weight, c->of.shape,
-		    c->of.out, MAX_FOUND, n, forward);
+		DNN(d, cudnnGetConvolutionForwardAlgorithm_v7, d->dnn, c->of.in, c->of.weight,
+		    c->of.shape, c->of.out, MAX_FOUND, n, forward);
 		KEEP(found, *n, forward);
 		break;
 	case MU_CONVOLUTION_DATA:
@@ -383,9 +383,10 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 					  room_of(op)));
 	} else {
 		DNN(d, cudnnSetConvolutionMathType, c->of.shape, choice->math);
-		DNN(d, cudnnConvolutionForward, d->dnn, &one, c->of.in, op->inputs[0]->data, c->of.weight,
-		    weights, c->of.shape, (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op),
-		    choice->nbytes, &zero, c->of.out, op->outputs[0]->data);
+		DNN(d, cudnnConvolutionForward, d->dnn, &one, c->of.in, op->inputs[0]->data,
+		    c->of.weight, weights, c->of.shape,
+		    (cudnnConvolutionFwdAlgo_t)choice->algorithm, room_of(op), choice->nbytes,
+		    &zero, c->of.out, op->outputs[0]->data);
 	}
 	MU_TRY(mu_cuda_add_bias(d, op));
 out:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layouts of tensors on a GPU, and an operation's view of its inputs. With dtype float16 or
- * bfloat16 tensors (n, c, space...) written by a convolution are of that type with channels last, as
- * tensor cores need, and so are tensors derived from them. A kind of operation declares the layout
- * of its inputs (struct cuda_kind); an input in another layout is converted into the scratch,
- * before forward and again before backward, and its gradient is converted back afterwards. So a
- * kind handles one layout only. Parameters and their gradients are always plain float32;
+ * bfloat16 tensors (n, c, space...) written by a convolution are of that type with channels last,
+ * as tensor cores need, and so are tensors derived from them. A kind of operation declares the
+ * layout of its inputs (struct cuda_kind); an input in another layout is converted into the
+ * scratch, before forward and again before backward, and its gradient is converted back afterwards.
+ * So a kind handles one layout only. Parameters and their gradients are always plain float32;
  * convolutions have copies of theirs.
  */
 #include "cuda.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convolve: the loops of a convolution and of its gradients. For sample s, filter f, output position
- * o = (z, y, x):
+ * convolve: the loops of a convolution and of its gradients. For sample s, filter f and position
+ * o = (z, y, x) of the output:
  *
  *	out[s][f][o] = bias[f] + sum over c, t of weight[f][c][t] * in[s][c][o * stride + t * dilate
  *		       - pad]

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pooling. A window starts at o * stride - pad, by axis, and has the kernel's size; it is clipped to
- * the padded image (with a rounded-up output size the last window can extend beyond it). Maximum:
- * over the window's elements inside the image; the first of equal elements wins. Average: sum over
- * the elements inside the image, divided by the area of the clipped window, padding included.
+ * Pooling. A window starts at o * stride - pad, by axis, and has the kernel's size; it is clipped
+ * to the padded image (with a rounded-up output size the last window can extend beyond it).
+ * Maximum: over the window's elements inside the image; the first of equal elements wins. Average:
+ * sum over the elements inside the image, divided by the area of the clipped window, padding
+ * included.
  */
 #include "ref.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax cross-entropy along c, at every position of (n, c, space...) or once per sample of (n, c). p
- * = exp(x) / sum exp(x); loss = -sum over k of q[k] ln p[k], with ln p[k] = x[k] - ln(sum exp(x));
- * dx = p - q, with the target q = (1 - E) onehot(label) + E / c. Both are sums over the counted
- * predictions; dx of other predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput without
- * normalisation.)
+ * Softmax cross-entropy along c, at every position of (n, c, space...) or once per sample of (n,
+ * c). p = exp(x) / sum exp(x); loss = -sum over k of q[k] ln p[k], with ln p[k] = x[k] - ln(sum
+ * exp(x)); dx = p - q, with the target q = (1 - E) onehot(label) + E / c. Both are sums over the
+ * counted predictions; dx of other predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput
+ * without normalisation.)
  */
 #include "ref.h"
 

@@ -327,8 +327,9 @@ int mu_net_input(struct mu_net *net)
 		return mu_net_fail(net, "the input must come first, and once");
 	if (s->dims[0] != 0 || !mu_tensor_shape_fits(s) || mu_shape_sample(s) == 0)
 		return mu_net_fail(net,
-				   "layers read samples (c), (c, h, w) or (c, d, h, w), one axis of "
-				   "space as (c, w, 1), sequences as (1, steps, 1), and not (%s)",
+				   "layers read samples (c), (c, h, w) or (c, d, h, w), one axis "
+				   "of space as (c, w, 1), sequences as (1, steps, 1), and not "
+				   "(%s)",
 				   mu_sample_text(s, ", ", text, sizeof text));
 	return add_tensor(net, s, -1);
 }
