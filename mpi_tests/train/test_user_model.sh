@@ -102,7 +102,7 @@ compile vol.c vol.so
 for np in 1 3; do
 	for device in ref cpu; do
 		"$TRAINER" --info | grep -q "^device: *$device" || continue
-		train $np --network ./vol.so --benchmark 1 --batch-size 4 --num-batches 3 --num-epochs 2 --lr 0.05 \
+		train $np --network ./vol.so --benchmark 1 --batch-size 4 --num-batches 3 --num-epochs 2 --lr 0.001 \
 			--devices $device --kv-store dist_allreduce --log-prefix none --log-time 0
 		sed -n 's/^Epoch\[1\] Train-cross-entropy=\(.*\).$/\1/p' "$log" >$device.$np
 	done
