@@ -22,7 +22,6 @@
 #define ELEMENT(...) \
 	.kind = MU_OP_ELEMENT_LOSS, ATTR(element_loss, .form = MU_ELEMENT_##__VA_ARGS__)
 #define STEP(number) .kind = MU_OP_STEP, ATTR(step, number)
-/* height, width; of volumes depth, height, width */
 #define K(...) .kernel = {__VA_ARGS__}
 #define S(...) .stride = {__VA_ARGS__}
 #define P(...) .pad = {__VA_ARGS__}
@@ -480,7 +479,6 @@ const struct op_case op_cases[] = {
 	{"bce frozen", ELEMENT(LOGISTIC), IN(VECTOR(2, 3)), .frozen = 1},
 
 	{"softmax steps frozen", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 2, 2)), .frozen = 1},
-
 #include "cases/volumes.def"
 };
 /* clang-format on */
