@@ -21,7 +21,7 @@ struct header {
 	size_t dims[AXES];
 };
 
-static enum mu_status read_part(const struct mu_rows_part *part, size_t at, void *out, size_t n)
+static enum mu_status read_part(const struct mu_rows_piece *part, size_t at, void *out, size_t n)
 {
 	if (part->file)
 		return mu_file_read(part->file, part->at + at, out, n);
@@ -179,7 +179,7 @@ out:
 }
 
 /* *data: bytes before the numbers. */
-static enum mu_status read_header(struct mu_rows *rows, const struct mu_rows_part *part,
+static enum mu_status read_header(struct mu_rows *rows, const struct mu_rows_piece *part,
 				  struct header *h, size_t *data)
 {
 	enum mu_status st = MU_OK;
@@ -253,7 +253,7 @@ out:
 }
 
 /* Memory, or the file. */
-static enum mu_status place(struct mu_rows *rows, struct mu_rows_part *part, size_t data,
+static enum mu_status place(struct mu_rows *rows, struct mu_rows_piece *part, size_t data,
 			    size_t nbytes, bool fortran)
 {
 	enum mu_status st = MU_OK;
@@ -281,7 +281,7 @@ out:
 	return st;
 }
 
-enum mu_status mu_rows_from_npy(struct mu_rows *rows, struct mu_rows_part *part)
+enum mu_status mu_rows_from_npy(struct mu_rows *rows, struct mu_rows_piece *part)
 {
 	enum mu_status st = MU_OK;
 	struct header h = {.ndims = 0};
@@ -306,7 +306,7 @@ static enum mu_status open_npy(struct mu_rows_pair *pair, const struct mu_rows_c
 {
 	enum mu_status st = MU_OK;
 	struct mu_file file;
-	struct mu_rows_part part = {.file = &file};
+	struct mu_rows_piece part = {.file = &file};
 
 	(void)config;
 	(void)member;

@@ -271,7 +271,7 @@ static enum mu_status open_member(struct mu_rows *rows, const struct archive *a,
 				  const struct entry *e)
 {
 	enum mu_status st = MU_OK;
-	struct mu_rows_part part = {.n = e->nbytes};
+	struct mu_rows_piece part = {.n = e->nbytes};
 	struct mu_file own;
 
 	mu_file_init(&own);

@@ -124,11 +124,14 @@ out:
 
 static void close_rows(struct mu_rows *rows)
 {
+	if (rows->within)
+		goto out;
 	if (rows->name) /* else it was never opened */
 		mu_file_close(&rows->file);
 	mu_free(rows->memory);
 	mu_free(rows->columns);
 	mu_free(rows->name);
+out:
 	*rows = (struct mu_rows){.name = NULL};
 }
 
@@ -136,6 +139,41 @@ void mu_rows_close(struct mu_rows_pair *pair)
 {
 	close_rows(&pair->data);
 	close_rows(&pair->target);
+}
+
+enum mu_status mu_rows_parts_new(struct mu_rows_parts *parts, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	*parts = (struct mu_rows_parts){.n = n};
+	MU_TRY(MU_ALLOC(parts->of, n, "parts of the data"));
+out:
+	return st;
+}
+
+void mu_rows_parts_close(struct mu_rows_parts *parts)
+{
+	for (size_t i = 0; parts->of && i < parts->n; i++)
+		mu_rows_close(&parts->of[i]);
+	mu_free(parts->of);
+	*parts = (struct mu_rows_parts){.of = NULL};
+}
+
+const struct mu_rows_pair *mu_rows_part(const struct mu_rows_parts *parts, size_t *i)
+{
+	const struct mu_rows_pair *part = parts->of;
+
+	for (; *i >= part->data.n; part++)
+		*i -= part->data.n;
+	return part;
+}
+
+const uint8_t *mu_rows_pixels(const struct mu_rows_parts *parts, size_t i, uint8_t *label)
+{
+	const struct mu_rows_pair *part = mu_rows_part(parts, &i);
+
+	*label = part->target.memory[part->target.at + i * part->target.stride];
+	return part->data.memory + part->data.at + i * part->data.stride;
 }
 
 static enum mu_status open_one(struct mu_rows_pair *pair, const struct mu_rows_config *config,

@@ -49,6 +49,7 @@ struct mu_rows {
 	bool swapped;        /* the bytes of a number are in the other order than this machine's */
 	struct mu_file file; /* rows are read from it, if memory is NULL */
 	uint8_t *memory;     /* owned, aligned for its numbers */
+	bool within;         /* targets that lie in the input's file, which owns all */
 	size_t at, stride;   /* bytes before the first row; from a row to the next */
 	char *columns; /* of a text: their names, one after another, each with a zero; owned */
 };
@@ -68,6 +69,28 @@ struct mu_rows_config {
 	bool targets_alone;  /* set for formats: the file has the targets of another's samples */
 	bool skip;           /* cells of a text without a number: NaN, and no error yet */
 };
+
+/* ---- files of bytes, which keep their pixels and labels as such ---- */
+
+enum mu_status mu_rows_open_idx(struct mu_rows_pair *pair, const char *images, const char *labels);
+/* labels: bytes of labels before an image, 1 or 2; 0: found out. kind: for messages, "CIFAR-10". */
+enum mu_status mu_rows_open_cifar(struct mu_rows_pair *pair, const char *path, const char *kind,
+				  size_t *labels);
+
+/* Several files as one. */
+struct mu_rows_parts {
+	struct mu_rows_pair *of; /* n of them; owned */
+	size_t n, rows;          /* rows: of all parts that are open */
+};
+/* Room for n parts. Release by _close, also after an error. */
+enum mu_status mu_rows_parts_new(struct mu_rows_parts *parts, size_t n);
+void mu_rows_parts_close(struct mu_rows_parts *parts);
+/* The part that has row *i; *i: its number there. */
+const struct mu_rows_pair *mu_rows_part(const struct mu_rows_parts *parts, size_t *i);
+/* The bytes of the row of the input, and of its label; both are in memory. */
+const uint8_t *mu_rows_pixels(const struct mu_rows_parts *parts, size_t i, uint8_t *label);
+
+/* ---- arrays ---- */
 
 /* Is it a file of these formats, by its name or its first bytes? */
 bool mu_rows_known(const char *path);
@@ -111,14 +134,14 @@ extern const struct mu_rows_format mu_rows_npy;
 extern const struct mu_rows_format mu_rows_npz;
 
 /* A run of bytes that holds a file in .npy's format: all of a file, or a part of it. */
-struct mu_rows_part {
+struct mu_rows_piece {
 	struct mu_file *file; /* NULL: memory */
 	uint8_t *memory;      /* n bytes; owned by the array after a success */
 	size_t at, n;         /* in the file */
 };
 
 /* Sets rows from a part, whose file it takes over (and sets it to none) if rows stay there. */
-enum mu_status mu_rows_from_npy(struct mu_rows *rows, struct mu_rows_part *part);
+enum mu_status mu_rows_from_npy(struct mu_rows *rows, struct mu_rows_piece *part);
 /* Turn the bytes of n numbers round. */
 void mu_rows_swap(uint8_t *bytes, size_t n, size_t width);
 enum mu_status mu_rows_set_name(struct mu_rows *rows, const char *path, const char *member);
