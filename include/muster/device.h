@@ -21,7 +21,8 @@ MU_BEGIN_C
 /* ---- attributes of layers: the settings of each kind ---- */
 
 /* Of windows: a number for each axis of space of the input, (height, width) or (depth, height,
- * width). Output size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
+ * width). An axis without a kernel is as the one before it: {5, 5} reads volumes, too. Output
+ * size: floor((size + 2 pad - dilate (kernel - 1) - 1) / stride) + 1. */
 struct mu_convolution {
 	int filters;
 	int kernel[MU_MAX_SPACE], pad[MU_MAX_SPACE];

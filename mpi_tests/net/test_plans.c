@@ -76,8 +76,9 @@ static void find_shapes(void)
 		const struct mu_network *network;
 		struct mu_net *net = NULL;
 
-		config.shape =
-			(struct mu_shape)MU_SAMPLE(row->shape[0], row->shape[1], row->shape[2]);
+		if (row->shape[3]) /* dnn_convolution is of images */
+			continue;
+		config.shape = zoo_shape(row);
 		if (!CHECK(mu_network_find(&network, row->network) == MU_OK) ||
 		    !CHECK(mu_net_new(&net, &config) == MU_OK))
 			continue;

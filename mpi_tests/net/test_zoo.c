@@ -23,7 +23,7 @@ static void test_row(const struct zoo_row *row)
 	struct mu_net *net = NULL;
 	char text[160];
 
-	config.shape = (struct mu_shape)MU_SAMPLE(row->shape[0], row->shape[1], row->shape[2]);
+	config.shape = zoo_shape(row);
 	if (!CHECK(mu_net_new(&net, &config) == MU_OK)) {
 		mu_trace_print(stderr, row->network);
 		mu_trace_clear();

@@ -9,12 +9,12 @@ static int shape(struct net_draft *d)
 	struct mu_shape weight = {d->in->ndims, {(size_t)a->filters}};
 
 	a->groups = a->groups ? a->groups : 1;
-	for (int i = 0; i + 2 < d->in->ndims; i++) {
+	for (int i = 0; i + 2 < d->in->ndims; i++)
 		a->dilate[i] = a->dilate[i] ? a->dilate[i] : 1;
-		weight.dims[2 + i] = (size_t)a->kernel[i];
-	}
 	if (mu_layer_window(d, &w) != 0)
 		return -1;
+	for (int i = 0; i + 2 < d->in->ndims; i++)
+		weight.dims[2 + i] = (size_t)a->kernel[i];
 	if (a->filters < 1 || a->filters % a->groups != 0 ||
 	    d->in->dims[1] % (size_t)a->groups != 0)
 		return mu_layer_fail(

@@ -125,7 +125,7 @@ const char *mu_layer_sizes(const int *sizes, int n, char text[LAYER_SIZES]);
 /* Windows that move over the input, such as a convolution's: a number for each axis of space. */
 struct layer_window {
 	int *kernel, *stride, *pad; /* a stride of 0 becomes 1 */
-	const int *dilate;          /* NULL: 1 */
+	int *dilate;                /* NULL: 1 */
 	bool ceil;
 };
 /* Set the output's axes of space. */

@@ -25,6 +25,16 @@ const char *mu_layer_sizes(const int *sizes, int n, char text[LAYER_SIZES])
 	return text;
 }
 
+/* An axis without a kernel is as the one before it. */
+static void copy_axis(const struct layer_window *w, int i)
+{
+	w->kernel[i] = w->kernel[i - 1];
+	w->stride[i] = w->stride[i - 1];
+	w->pad[i] = w->pad[i - 1];
+	if (w->dilate)
+		w->dilate[i] = w->dilate[i - 1];
+}
+
 int mu_layer_window(struct net_draft *d, const struct layer_window *w)
 {
 	const int n = d->in->ndims - 2;
@@ -33,6 +43,8 @@ int mu_layer_window(struct net_draft *d, const struct layer_window *w)
 	bool is_window = true, fits = true;
 
 	for (int i = 0; i < n; i++) {
+		if (i > 0 && w->kernel[i] == 0)
+			copy_axis(w, i);
 		w->stride[i] = w->stride[i] ? w->stride[i] : 1;
 		is_window &= w->kernel[i] >= 1 && w->stride[i] >= 1 && w->pad[i] >= 0;
 	}
