@@ -45,6 +45,7 @@ struct mu_reader {
 	bool colour_images; /* uses shape, mean, std and augmentation of the config */
 	bool knows_classes; /* config.classes may be 0 */
 	bool threads;       /* reading is slow enough for threads */
+	bool bad_records;   /* one that cannot be read leaves the others good: skip_bad_records */
 	/* Number of data sets of this kind in a folder; lists one file of each, as "a, b". */
 	size_t (*find)(const char *dir, char *found, size_t nbytes);
 	/* Training samples in a folder, or a file, without reading them; NULL: unknown. */

@@ -152,6 +152,7 @@ run $classes --data-train x.npy --label-train y.npy --objective mse || fail "exi
 expect 'Train-mse'
 printf 'a,t\n1,0\n2,1\n,0\n4,1\n5,nan\n6,1\n' >holes.csv
 run $classes --data-train holes.csv --skip-bad-records 1 --objective mse || fail "exit status $?"
+expect_none "skip-bad-records 1 has no effect"
 expect 'skipped: holes.csv, sample 2|skipped: holes.csv: sample 2'
 expect 'skipped: .*sample 4, column t is NaN'
 

@@ -29,6 +29,7 @@ struct conf_void {
 	bool no_gpus, one_device, one_rank, one_worker;
 	bool no_threads;    /* that read the data */
 	bool no_images;	    /* in these data */
+	bool no_bad_records; /* none of them is read by itself */
 	bool cut_off;	    /* what the padding adds, by the crop of the middle */
 	bool no_outside;    /* no step of the augmentation shows what is outside of an image */
 	bool given_weights; /* all weights are a file's */

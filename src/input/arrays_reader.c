@@ -234,6 +234,7 @@ const struct mu_reader mu_reader_arrays = {
 	.help = "arrays of numbers in .npy, .npz and .csv files",
 	.knows_classes = true,
 	.threads = true,
+	.bad_records = true,
 	.count = count_arrays,
 	.open = open_arrays,
 	.close = close_arrays,

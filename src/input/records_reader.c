@@ -264,6 +264,7 @@ const struct mu_reader mu_reader_records = {
 	.colour_images = true,
 	.knows_classes = true,
 	.threads = true,
+	.bad_records = true,
 	.open = open_records,
 	.close = close_records,
 	.check = check_records,

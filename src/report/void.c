@@ -74,6 +74,7 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 
 	f->no_threads = !in->ops->threads || in->in_memory;
 	f->no_images = !in->ops->colour_images;
+	f->no_bad_records = !in->ops->bad_records;
 	f->cut_off = is_cut_off(in, &a);
 	f->no_outside = (a.pad == 0 || f->cut_off) && a.max_rotate_angle == 0 && a.max_shear <= 0 &&
 			a.min_scale <= 0 && a.max_scale <= 0 && a.max_aspect <= 0;
