@@ -102,7 +102,7 @@ static void test_orders(void)
 	put_npy("x.npy", "'|u1'", "True", "(2, 2, 2, 2)", volume, sizeof volume);
 	check_read(&c, "2,2,2", want, classes);
 	put_npy("x.npy", "'<i2'", "False", "(2, 1, 3)", BYTES(int16_t, 6));
-	check_read(&c, "1,3", numbers, classes);
+	check_read(&c, "1,3,1", numbers, classes);
 	put_npy("x.npy", "'<i2'", "False", "(2, 1, 1, 3, 1)", BYTES(int16_t, 6));
 	check_read(&c, "1,1,3,1", numbers, classes);
 	put_file("x.npy", file, make_npy(file, 3, header, BYTES(float, 6)));

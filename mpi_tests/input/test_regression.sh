@@ -156,6 +156,28 @@ expect_none "skip-bad-records 1 has no effect"
 expect 'skipped: holes.csv, sample 2|skipped: holes.csv: sample 2'
 expect 'skipped: .*sample 4, column t is NaN'
 
+if in_tier full; then
+	part "an array that is too large for memory is read by rows"
+	{
+		printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' \
+			"{'descr': '>i2', 'fortran_order': False, 'shape': (1100, 500000), }"
+		head -c 998 /dev/zero
+		printf '\x01\x02'
+	} >large.npy
+	truncate -s $((128 + 1100 * 1000000)) large.npy
+	awk 'BEGIN { for (i = 0; i < 1100; i++) print i % 2 }' >large.csv
+	run --network mlp --num-layers 0 --objective mse --initializer one --lr 0 --num-epochs 1 --batch-size 4 \
+		--shuffle 0 --num-examples 4 --data-train large.npy --label-train large.csv --model-prefix large ||
+		fail "exit status $?"
+	expect 'shape .500000., 1 value: large.npy .int16.'
+	# Number 499 of sample 0 is 258, all others are 0: the sum of weights 1.
+	run --load large-0001.h5 --data-val large.npy --label-val large.csv --max-val-samples 4 --batch-size 4 \
+		--predict large-p.csv || fail "exit status $?"
+	head -n 3 large-p.csv | tail -n 2 | tr '\n' ' ' | grep -q '^0,0,258 1,1,0 $' ||
+		fail "predictions: $(head -n 3 large-p.csv)"
+	rm large.npy large-*
+fi
+
 part "what does not fit"
 refuse 'one.csv: its targets are values, not classes .they are float32., and the loss, softmax.*--objective mse' \
 	--network mlp --data-train one.csv

@@ -85,7 +85,7 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 		MU_FAIL(MU_ERR_ARGUMENT, "the options are those of another objective than %s",
 			objective ? objective->name : "the network's own");
 	v->facts.of_values = objective && !objective->of_classes;
-	v->facts.of_classes = !v->facts.of_values;
+	v->facts.of_classes = objective && objective->of_classes;
 	v->facts.reads_sequences = network->traits & MU_NETWORK_SEQUENCES;
 	v->network_name = network->name;
 	if (v->num_layers == 0 && (network->traits & MU_NETWORK_LINEAR) &&

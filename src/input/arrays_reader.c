@@ -98,6 +98,16 @@ out:
 	return st;
 }
 
+/* Layers read one axis of space, (c, w), as (c, w, 1). */
+static struct mu_shape shape_for_layers(const struct mu_rows *data)
+{
+	struct mu_shape shape = data->shape;
+
+	if (shape.ndims == 3)
+		shape.dims[shape.ndims++] = 1;
+	return shape;
+}
+
 static enum mu_status open_arrays(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
@@ -120,7 +130,7 @@ static enum mu_status open_arrays(struct mu_input *in)
 	in->n = a->pair.data.n;
 	in->in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
 	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_FLOAT32,
-						a->pair.data.shape});
+						shape_for_layers(&a->pair.data)});
 	MU_TRY(declare_targets(in, a));
 	if (*a->pair.note && c->worker == 0 && c->part == MU_INPUT_TRAIN)
 		mu_log_info("%s", a->pair.note);
