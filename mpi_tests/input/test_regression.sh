@@ -178,6 +178,21 @@ if in_tier full; then
 	rm large.npy large-*
 fi
 
+part "volumes, in a network for images"
+npy volumes.npy '6, 1, 16, 16, 16' $(seq 0 24575 | awk '{ print ($1 * 7 + int($1 / 4096) * 40) % 256 }')
+npy parts.npy '6,' 0 1 0 1 0 1
+volumes="--network lenet --data-train volumes.npy --label-train parts.npy --batch-size 2 --lr 0.001 --log-time 0"
+run $volumes --num-epochs 1 --model-prefix V && run $volumes --num-epochs 2 --model-prefix V --resume auto ||
+	fail "exit status $?"
+expect 'Resumed from "V-0001.h5"'
+expect 'shape .1, 16, 16, 16., 2 classes'
+losses() { sed -n "s/.*Epoch\[1\] Train-cross-entropy=\(.....\).*/\1/p" "$1"; }
+cp "$log" cpu.log
+run $volumes --num-epochs 2 --devices ref || fail "exit status $?"
+[ -n "$(losses cpu.log)" ] && [ "$(losses cpu.log)" = "$(losses "$log")" ] ||
+	fail "losses $(losses cpu.log) on cpu, $(losses "$log") on ref"
+refuse 'vit-tiny: .* needs an input' --network vit-tiny --benchmark 1 --image-shape 3,16,16,16
+
 part "what does not fit"
 refuse 'one.csv: its targets are values, not classes .they are float32., and the loss, softmax.*--objective mse' \
 	--network mlp --data-train one.csv

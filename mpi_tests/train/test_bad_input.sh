@@ -156,7 +156,7 @@ misused 3 'global-batch-size 30 .*2 workers times --update-period' \
 	--network mlp --data-dir set --global-batch-size 30 --update-period 2 $plain
 both misused 'lr-step-epochs.*ten' $mlp --lr-step-epochs 10,ten
 both misused 'image-shape 1,28: a shape such as 1,28,28 is needed' --network mlp --benchmark 1 --image-shape 1,28
-misused 1 'image-shape 1,8,8,8: a shape such as 1,28,28' --network mlp --benchmark 1 --image-shape 1,8,8,8
+misused 1 'image-shape 1,2,2,2,2: a shape such as 1,28,28' --network mlp --benchmark 1 --image-shape 1,2,2,2,2
 
 part "networks"
 net="--benchmark 1 --batch-size 2 $plain"

@@ -9,6 +9,13 @@
 #include "conf/conf.h"
 #include "conf/text.h"
 
+/* A network for images may read volumes; if not, it says so. */
+static bool is_volume(const struct mu_shape *shape, const struct mu_network *network)
+{
+	return shape->ndims == 5 && network->shape.ndims == 4 &&
+	       !(network->traits & MU_NETWORK_SEQUENCES);
+}
+
 enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
 				   struct mu_shape *shape)
 {
@@ -20,7 +27,8 @@ enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network
 		*shape = mu_sample_sequence(mu_conf_window(v, network));
 	if (!v->image_shape)
 		return MU_OK;
-	if (!mu_sample_parse(shape, v->image_shape) || shape->ndims != network->shape.ndims)
+	if (!mu_sample_parse(shape, v->image_shape) ||
+	    (shape->ndims != network->shape.ndims && !is_volume(shape, network)))
 		MU_FAIL(MU_ERR_USAGE,
 			"--image-shape %s: a shape such as %s is needed, of numbers from 1 to "
 			"99999",
