@@ -76,6 +76,16 @@ struct mu_element_loss {
 	float delta; /* of HUBER; 0 in a net: 1 */
 };
 
+/*
+ * Dice by region. p = softmax(x) along c; t, one-hot, of the labels (struct mu_batch). A sample's
+ * loss is the mean over the classes of 1 - (2 sum p t + smooth) / (sum p + sum t + smooth), with
+ * sums over its positions that are not ignored. (Milletari, Navab and Ahmadi, V-Net, 2016, with
+ * the plain sums below of later libraries.)
+ */
+struct mu_region_loss {
+	float smooth; /* above 0 */
+};
+
 /* Average pooling divides by the kernel's area, zero padding included. A window that `ceil` extends
  * beyond the padding is clipped to the padding. */
 struct mu_pooling {
@@ -245,6 +255,9 @@ struct mu_batch {
 	double loss;
 	/* The same of each label, in order; valid until backward or the next forward. */
 	const struct mu_prediction *predictions;
+	/* Of a loss of classes: factors w[k] of the target, one each; NULL: 1. The loss of a
+	 * prediction is then -sum over k of w[k] target[k] ln p[k]. */
+	const float *class_weights;
 };
 
 #define MU_MAX_PARAMS 4 /* of one layer; auxiliary arrays are counted separately */

@@ -28,8 +28,31 @@ enum { MU_LOSS_SUMS = 6 };
  */
 struct mu_metrics {
 	double samples; /* with any targets: for speeds */
-	double counted; /* what the loss is a mean over */
+	double counted; /* targets that count */
 	double sums[MU_LOSS_SUMS];
+	struct mu_tally *tally; /* of a validation that needs one; else NULL */
+};
+
+/* Of the targets of one output: number, mean, squared deviations from it; and squared errors. */
+struct mu_moments {
+	double n, mean, squares, errors;
+};
+
+/*
+ * What metrics need of all predictions of a validation together, and no sums of batches give. The
+ * row of a loss says how much of it there is.
+ */
+struct mu_tally {
+	size_t outputs;
+	size_t n_sums;
+	double *sums; /* classes: their confusion, (target, prediction) */
+	size_t n_moments;
+	struct mu_moments *moments; /* values: of each output */
+	bool keeps_pairs;
+	size_t columns, n_pairs, room; /* pairs: score and target of each of n columns in turn */
+	float (*pairs)[2];
+	bool too_many, no_memory;
+	double auc; /* mean over the columns; NAN: not defined */
 };
 
 /* What uses a metric where no option chooses others. */
@@ -42,6 +65,7 @@ enum mu_metric_use {
 	MU_METRIC_BEST = 1 << 5,         /* decides which checkpoint is the best; of sequences */
 	MU_METRIC_BEST_OF_SEQUENCES = 1 << 6,
 	MU_METRIC_OF_PLATEAU = 1 << 7,   /* decides when --lr-schedule plateau lowers the rate */
+	MU_METRIC_OF_TALLY = 1 << 8,     /* of validation alone, from mu_metrics.tally */
 };
 
 /* A number in the log, computed from the sums. */
@@ -54,7 +78,8 @@ struct mu_metric {
 	int better;          /* 1: larger is better, -1: smaller */
 	bool takes_k;        /* of --top-k K, which is printed after its name */
 	unsigned use;        /* enum mu_metric_use */
-	double (*value)(const struct mu_metrics *m); /* nothing counted: 0, perplexity 1 */
+	double (*value)(const struct mu_metrics *m); /* nothing counted: 0, perplexity 1;
+							NAN: not defined */
 };
 
 enum mu_loss_output { MU_OUTPUT_PROBABILITIES, MU_OUTPUT_VALUES };
@@ -67,7 +92,8 @@ struct mu_loss_results {
 	const struct mu_batch *batch; /* labels, count; predictions, if the loss makes them */
 	size_t targets;               /* of a sample */
 	size_t k;                     /* of --top-k; 0: none */
-	const float *output;          /* plain; NULL unless the loss reads it */
+	const float *output;          /* plain; NULL unless the loss reads it, or a tally */
+	const struct mu_shape *shape; /* of the output */
 };
 
 struct mu_loss {
@@ -88,6 +114,7 @@ struct mu_loss {
 	/* Names in checkpoints, in order; then NULL. */
 	const char *sums[MU_LOSS_SUMS + 1];
 	const char *again; /* older programs read the last sum under this name; or NULL */
+	const char *extra; /* a further sum, which checkpoints have where it is not 0; or NULL */
 	/* Targets of a sample; the output's first dimension is the batch. */
 	size_t (*targets)(const struct mu_shape *output);
 	/* The loss of a model that knows nothing, and how that is found: "the log of 10 classes".
@@ -95,6 +122,9 @@ struct mu_loss {
 	double (*chance)(size_t outputs, char *text, size_t nbytes);
 	/* Add a batch to the sums; samples and counted are added by the caller. */
 	void (*measure)(struct mu_metrics *m, const struct mu_loss_results *r);
+	/* Validation: how much a tally needs, for this output; and add a batch to it. Or NULL. */
+	void (*tally_size)(struct mu_tally *t, const struct mu_shape *output);
+	void (*tally)(struct mu_tally *t, const struct mu_loss_results *r);
 	const struct mu_metric *metrics; /* ends with a NULL name */
 };
 
@@ -110,6 +140,34 @@ const struct mu_metric *mu_metric_used(const struct mu_loss *loss, enum mu_metri
 const struct mu_metric *mu_metric_named(const struct mu_loss *loss, const char *name, size_t n);
 /* Of any loss, as a log prints it: "top_k_accuracy_5". NULL: another program's. */
 const struct mu_metric *mu_metric_printed(const char *printed);
+
+/* Has m what the metric is computed from? */
+bool mu_metric_is_known(const struct mu_metric *metric, const struct mu_metrics *m);
+
+/*
+ * tally.c. MU_ERR_USAGE: its matrix would be too large. _clear: for the next validation. _pair: of
+ * the next column. _auc: of all pairs of all workers, which it sorts.
+ */
+enum mu_status mu_tally_open(struct mu_tally *t, const struct mu_loss *loss,
+			     const struct mu_shape *output);
+void mu_tally_close(struct mu_tally *t);
+void mu_tally_clear(struct mu_tally *t);
+void mu_tally_pair(struct mu_tally *t, float score, float target);
+void mu_tally_target(struct mu_moments *m, double target, double predicted);
+enum mu_status mu_tally_auc(struct mu_tally *t, float (*pairs)[2], size_t n);
+/* Of a class: targets, predictions, and both. */
+struct mu_class_counts {
+	double targets, predicted, both;
+};
+struct mu_class_counts mu_tally_class(const struct mu_tally *t, size_t k);
+/* The class that all predictions are, of several classes of targets; outputs: there is none. */
+size_t mu_tally_only(const struct mu_tally *t);
+/* Metrics: means over classes that occur (recall), that occur or are predicted. */
+double mu_tally_recall(const struct mu_metrics *m);
+double mu_tally_iou(const struct mu_metrics *m);
+double mu_tally_dice(const struct mu_metrics *m);
+double mu_tally_r2(const struct mu_metrics *m);
+double mu_tally_area(const struct mu_metrics *m);
 
 void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more);
 /* What m has and `before` has not. */

@@ -262,9 +262,14 @@ void mu_net_element_loss(struct mu_net *net, int in, const struct mu_element_los
 /* The last layer: the loss that the configuration names, else the network's usual one. Its outputs,
  * (n, config->classes, ...), are classes or values; the layer has the loss's name. */
 void mu_net_objective(struct mu_net *net, int in);
+/* The last layer: (n, classes, space...) with one label for each position. */
+void mu_net_region_loss(struct mu_net *net, int in, const struct mu_region_loss *l,
+			const char *name);
 /* Predictions with this label are ignored: no loss, no gradient, not counted. For the padding of
  * sequences. MXNet's use_ignore and ignore_label. */
 void mu_net_ignore_label(struct mu_net *net, float label);
+/* Weights of the classes in loss and gradient, "1,2.5,1", above 0. */
+void mu_net_class_weights(struct mu_net *net, const char *weights);
 
 /* ---- properties of a net ---- */
 

@@ -21,6 +21,7 @@
 #define POSITIONS(...) .kind = MU_OP_POSITIONS, ATTR(positions, __VA_ARGS__)
 #define ELEMENT(...) \
 	.kind = MU_OP_ELEMENT_LOSS, ATTR(element_loss, .form = MU_ELEMENT_##__VA_ARGS__)
+#define DICE(s) .kind = MU_OP_REGION_LOSS, ATTR(region_loss, .smooth = s)
 #define STEP(number) .kind = MU_OP_STEP, ATTR(step, number)
 #define K(...) .kernel = {__VA_ARGS__}
 #define S(...) .stride = {__VA_ARGS__}
@@ -466,6 +467,15 @@ const struct op_case op_cases[] = {
 	{"softmax steps, far", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 7, 10)), .far = true},
 	{"softmax far and smooth", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 3, 3)), .far = true,
 	 .smoothing = 0.1f},
+	{"softmax weighted", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 7)), .count = 4, .weighted = true},
+	{"softmax weighted, smooth, ignore", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 5, 4, 3)),
+	 .smoothing = 0.2f, .use_ignore = true, .weighted = true},
+	{"softmax weighted, 16", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 16, 5, 1)), .smoothing = 0.1f,
+	 .weighted = true},
+	{"dice", DICE(1e-5f), IN(IMAGE(3, 4, 3, 5))},
+	{"dice 1 of 3 counts, ignore", DICE(1), IN(IMAGE(3, 3, 4, 4)), .count = 1,
+	 .use_ignore = true},
+	{"dice 16, none counts", DICE(0.5f), IN(IMAGE(2, 16, 2, 3)), .count = OP_NO_ROWS},
 	{"mse", ELEMENT(SQUARED), IN(VECTOR(5, 6))},
 	{"mse 2 of 3 count", ELEMENT(SQUARED), IN(IMAGE(3, 4, 5, 3)), .count = 2},
 	{"mse none of 3 counts", ELEMENT(SQUARED), IN(VECTOR(3, 2)), .count = OP_NO_ROWS},

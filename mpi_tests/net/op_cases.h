@@ -29,11 +29,18 @@ struct op_case {
 	size_t count;     /* losses: samples that count; 0 = all, OP_NO_ROWS = none */
 	float smoothing;  /* softmax */
 	bool use_ignore;  /* softmax: predictions with label 1 are ignored */
+	bool weighted;    /* softmax: classes have the weights 1, 1.5, 2, 1, ... */
 	bool far;         /* softmax: scores of which the largest alone has a probability */
 	int index;        /* position in the net */
 	unsigned states;  /* of an LSTM on a block: OP_BEFORE, OP_AFTER */
 	double tolerance; /* against ref; 0 = OP_TOLERANCE */
 };
+
+/* Of a weighted case. */
+static inline float op_class_weight(size_t k)
+{
+	return 1 + (float)(k % 3) / 2;
+}
 
 /* A value v of a device may differ from ref's w by this much times (1 + |w|). */
 #define OP_TOLERANCE 1e-5
@@ -43,7 +50,8 @@ extern const size_t op_n_cases;
 
 static inline bool op_case_is_loss(const struct op_case *c)
 {
-	return c->kind == MU_OP_SOFTMAX || c->kind == MU_OP_ELEMENT_LOSS;
+	return c->kind == MU_OP_SOFTMAX || c->kind == MU_OP_ELEMENT_LOSS ||
+	       c->kind == MU_OP_REGION_LOSS;
 }
 
 /* Are its outputs the same in inference, or those of dropout? */

@@ -197,6 +197,22 @@ const struct op_literal op_literals[] = {
 		.in_grad = {-0.75f, 0.75f, 0, 0}, .loss = 1.38629436112, /* ln 4 */
 	},
 	{
+		/* ln 4, and 1.5 times ln(4/3) */
+		.c = {"softmax weighted by hand", .kind = MU_OP_SOFTMAX, IN(VECTOR(2, 2)),
+		      .weighted = true},
+		.in = {0, 1.09861229f, 0, 1.09861229f}, .labels = {0, 1},
+		.out = {0.25f, 0.75f, 0.25f, 0.75f},
+		.in_grad = {-0.75f, 0.75f, 0.375f, -0.375f}, .loss = 1.38629436 + 1.5 * 0.28768207,
+	},
+	{
+		/* 1 : 3 with label 1, 1 : 1 with label 0: 1 - (2 / 2.75 + 2.5 / 3.25) / 2 */
+		.c = {"dice by hand", .kind = MU_OP_REGION_LOSS, ATTR(region_loss, .smooth = 1),
+		      IN(IMAGE(1, 2, 1, 2))},
+		.in = {0, 0, 1.09861229f, 0}, .labels = {1, 0}, .out = {0.25f, 0.5f, 0.75f, 0.5f},
+		.in_grad = {0.06029635f, -0.08743704f, -0.06029635f, 0.08743704f},
+		.loss = 0.25174825175,
+	},
+	{
 		.c = {"mse by hand", ELEMENT(SQUARED), IN(VECTOR(3, 1)), .count = 2},
 		.in = {1, -2, 9}, .labels = {0.5f, 1, 7}, .out = {1, -2, 9},
 		.in_grad = {1, -6, 0}, .loss = 0.25 + 9,

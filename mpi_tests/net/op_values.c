@@ -305,21 +305,24 @@ static void check_prediction(const struct op_case *c, const struct mu_prediction
 {
 	const size_t classes = c->in[0].dims[1];
 	const double smoothing = (double)c->smoothing;
-	double largest = -INFINITY, sum = 0, mean = 0, log_sum, own = (double)x[label * step];
+	double largest = -INFINITY, sum = 0, target = 0, total = 0, log_sum, own = (double)x[label * step];
 	uint32_t place = 0;
+	double q;
 
 	for (size_t k = 0; k < classes; k++)
 		largest = fmax(largest, (double)x[k * step]);
 	for (size_t k = 0; k < classes; k++) {
 		sum += exp((double)x[k * step] - largest);
-		mean += (double)x[k * step] / (double)classes;
+		q = ((k == label ? 1 - smoothing : 0) + smoothing / (double)classes) *
+		    (c->weighted ? (double)op_class_weight(k) : 1);
+		total += q;
+		target += q * (double)x[k * step];
 		place += p[k * step] > p[label * step] ||
 			 (k < label && !(p[k * step] < p[label * step]));
 	}
 	log_sum = largest + log(sum);
 	CHECK_NEAR(found->cross_entropy, log_sum - own, 1e-6 * (1 + fabs(largest)));
-	CHECK_NEAR(found->loss, log_sum - (1 - smoothing) * own - smoothing * mean,
-		   1e-6 * (1 + fabs(largest)));
+	CHECK_NEAR(found->loss, total * log_sum - target, 1e-6 * (1 + fabs(largest)));
 	if (!CHECK(found->place == place))
 		fprintf(stderr, "    %s: place %u, not %u\n", c->name, found->place, place);
 }

@@ -392,7 +392,7 @@ static void test_abi(void)
 		{"mu_layer_norm", sizeof(struct mu_layer_norm), 8},
 		{"mu_attention", sizeof(struct mu_attention), 20},
 		{"mu_positions", sizeof(struct mu_positions), 8},
-		{"mu_batch", sizeof(struct mu_batch), 96},
+		{"mu_batch", sizeof(struct mu_batch), 104},
 		{"mu_layer_array", sizeof(struct mu_layer_array), 80},
 		{"mu_layer", sizeof(struct mu_layer), 776},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},

@@ -39,7 +39,7 @@ static const struct {
 	 "the launcher starts the ranks, mpirun -np N or srun -n N; --devices names their devices"},
 	{"|strategy|", "write --kv-store dist_sync, dist_async, dist_sharded or dist_allreduce"},
 	{"|fast-dev-run|", "write --num-batches 5 --num-epochs 1, or --check"},
-	{"|class-weight|class-weights|", "there is no such thing here: leave it out"},
+	{"|class-weight|", "--class-weights 1,2,5 is for that: a setting of --objective softmax"},
 	{"|log-level|loglevel|", "write --quiet, or --verbose 1"},
 	{"|ema|model-ema|mixup|cutmix|sync-bn|syncbn|sync-batchnorm|",
 	 "there is no such thing here: leave it out"},

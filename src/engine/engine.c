@@ -17,6 +17,9 @@ void mu_engine_close(struct mu_engine *e)
 	for (size_t g = 0; e->nets && g < e->n_groups; g++)
 		mu_net_free(e->nets[g]);
 	mu_free(e->nets);
+	if (e->tally)
+		mu_tally_close(e->tally);
+	mu_free(e->tally);
 }
 
 enum mu_status mu_engine_link(struct mu_engine *e)

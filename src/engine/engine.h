@@ -108,6 +108,7 @@ struct mu_engine {
 	struct mu_net *net;          /* the last of nets */
 	struct mu_plan
 		*plan; /* of the first device and a full batch: layers and keys of all plans */
+	struct mu_tally *tally; /* of a validation, while it counts; NULL: none is needed */
 	bool early_backward; /* submitted before the loss is known; set by gpus.c */
 	struct engine_comm_thread *comm_thread; /* NULL without --comm-thread */
 	char without_nccl

@@ -3,9 +3,15 @@
 #include "conf/text.h"
 #include "metrics.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
+
+/* Outputs of a sample whose predictions are watched although no metric needs them. Of fewer targets
+ * it is no news that all predictions are one class. */
+enum { WATCHED_CLASSES = 64, MANY_TARGETS = 100, SHOWN_CLASSES = 20 };
+#define MOST_GATHERED 0x1p27
 
 /* ---- names ---- */
 
@@ -226,8 +232,91 @@ enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const st
 	MU_TRY(show_default(metrics, v));
 	MU_TRY(show_listed(metrics, v));
 	MU_TRY(choose_best(metrics, v));
+	metrics->tallies = metrics->best && metrics->best->use & MU_METRIC_OF_TALLY;
+	for (size_t i = 0; i < metrics->n; i++)
+		metrics->tallies |= (metrics->of[i]->use & MU_METRIC_OF_TALLY) != 0;
 	if (v->target_accuracy > 0)
 		MU_TRY(find_metric(&metrics->target, loss, "accuracy", "target-accuracy"));
+out:
+	return st;
+}
+
+/* The mean of all, then squares about that. */
+static enum mu_status reduce_moments(struct mu_tally *t, const struct mu_members *members)
+{
+	enum mu_status st = MU_OK;
+	const size_t n = t->n_moments;
+	double *all = NULL;
+
+	MU_TRY(mu_peers_agree(members, MU_ALLOC(all, 2 * n + 1, "moments of targets")));
+	for (size_t i = 0; i < n; i++) {
+		all[i] = t->moments[i].n;
+		all[n + i] = t->moments[i].n * t->moments[i].mean;
+	}
+	MU_TRY(mu_peers_sum(members, all, 2 * n));
+	for (size_t i = 0; i < n; i++) {
+		struct mu_moments *m = &t->moments[i];
+		const double mean = all[i] > 0 ? all[n + i] / all[i] : 0, off = m->mean - mean;
+
+		m->squares += m->n * off * off;
+		*m = (struct mu_moments){all[i], mean, m->squares, m->errors};
+		all[i] = m->squares;
+		all[n + i] = m->errors;
+	}
+	MU_TRY(mu_peers_sum(members, all, 2 * n));
+	for (size_t i = 0; i < n; i++) {
+		t->moments[i].squares = all[i];
+		t->moments[i].errors = all[n + i];
+	}
+out:
+	mu_free(all);
+	return st;
+}
+
+/* The pairs of all workers, one after another. */
+static enum mu_status reduce_pairs(struct mu_tally *t, const struct mu_members *members)
+{
+	enum mu_status st = MU_OK;
+	long most[2] = {(long)t->n_pairs, t->too_many}, *counts = NULL;
+	float (*mine)[2] = NULL, (*all)[2] = NULL;
+	size_t total = 0;
+	int n = 0;
+
+	MU_TRY(mu_peers_agree(members, t->no_memory ? MU_ERR_MEMORY : MU_OK));
+	MU_TRY(mu_peers_gather(members, most, sizeof *most, (void **)&counts, &n));
+	MU_TRY(mu_peers_reduce(members, most, 2, MPI_MAX));
+	t->too_many = most[1] || (double)most[0] * n > MOST_GATHERED;
+	if (t->too_many)
+		goto out;
+	MU_TRY(mu_peers_agree(members, MU_ALLOC(mine, (size_t)most[0] + 1, "pairs of auc")));
+	if (t->n_pairs > 0)
+		memcpy(mine, t->pairs, t->n_pairs * sizeof *mine);
+	if (most[0] > 0)
+		MU_TRY(mu_peers_gather(members, mine, (size_t)most[0] * sizeof *mine,
+				       (void **)&all, &n));
+	for (int r = 0; r < n && all; r++) { /* close the gaps */
+		memmove(all[total], all[(size_t)r * (size_t)most[0]],
+			(size_t)counts[r] * sizeof *all);
+		total += (size_t)counts[r];
+	}
+	MU_TRY(mu_peers_agree(members, all ? mu_tally_auc(t, all, total) : MU_OK));
+out:
+	mu_free(counts);
+	mu_free(mine);
+	mu_free(all);
+	return st;
+}
+
+static enum mu_status reduce_tally(struct mu_tally *t, const struct mu_members *members)
+{
+	enum mu_status st = MU_OK;
+
+	if (t->n_sums > 0)
+		MU_TRY(mu_peers_sum(members, t->sums, t->n_sums));
+	if (t->n_moments > 0)
+		MU_TRY(reduce_moments(t, members));
+	if (t->keeps_pairs)
+		MU_TRY(reduce_pairs(t, members));
 out:
 	return st;
 }
@@ -242,6 +331,87 @@ enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, const struct mu_me
 	m->samples = sums[0];
 	m->counted = sums[1];
 	memcpy(m->sums, sums + 2, sizeof m->sums);
+	if (m->tally)
+		MU_TRY(reduce_tally(m->tally, members));
 out:
 	return st;
+}
+
+enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_metrics *metrics)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_loss *loss = metrics->loss;
+	const struct mu_shape *output = mu_plan_probabilities_shape(e->plan);
+	const bool few = mu_shape_sample(output) <= WATCHED_CLASSES;
+
+	if (!loss->tally || !(metrics->tallies || (loss->of_classes && few)))
+		goto out;
+	MU_TRY(MU_ALLOC(e->tally, 1, "tally of validation"));
+	MU_TRY(mu_tally_open(e->tally, loss, output));
+	e->tally->keeps_pairs = e->tally->keeps_pairs && metrics->tallies;
+out:
+	return st;
+}
+
+static bool uses(const struct engine_metrics *metrics, const char *name)
+{
+	bool found = metrics->best && strcmp(metrics->best->name, name) == 0;
+
+	for (size_t i = 0; i < metrics->n; i++)
+		found |= strcmp(metrics->of[i]->name, name) == 0;
+	return found;
+}
+
+bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_metrics *m)
+{
+	const struct mu_tally *t = m->tally;
+	const size_t only = t ? mu_tally_only(t) : 0;
+	const bool one = t && only < t->outputs && m->counted >= MANY_TARGETS,
+		   auc = t && uses(metrics, "auc") && !isfinite(t->auc),
+		   r2 = t && uses(metrics, "r2") && !isfinite(mu_tally_r2(m));
+
+	if (one)
+		mu_log_warn("validation: all %.0f predictions are class %zu, which %.0f of the "
+			    "targets are",
+			    m->counted, only, mu_tally_class(t, only).targets);
+	if (auc)
+		mu_log_warn("validation: auc is not %s",
+			    t->too_many ? "computed: there are more predictions than are kept"
+					: "defined: it needs two classes, and targets of both");
+	if (r2)
+		mu_log_warn("validation: r2 is not defined: the targets do not vary");
+	return one || auc || r2;
+}
+
+/* The row of a matrix: "3: 0 0 2 118". */
+static void tell_row(const struct mu_tally *t, size_t k)
+{
+	char text[512];
+	size_t n = (size_t)snprintf(text, sizeof text, "%zu:", k);
+
+	for (size_t i = 0; i < t->outputs && n < sizeof text; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, " %.0f",
+				      t->sums[k * t->outputs + i]);
+	mu_log_info("confusion of class %s", text);
+}
+
+void mu_engine_tally_classes(const struct engine_metrics *metrics, const struct mu_metrics *m)
+{
+	const struct mu_tally *t = m->tally;
+
+	if (!t || t->n_sums == 0 || !(uses(metrics, "recall") || uses(metrics, "iou") ||
+				      uses(metrics, "dice-score")))
+		return;
+	for (size_t k = 0; k < t->outputs; k++) {
+		const struct mu_class_counts c = mu_tally_class(t, k);
+		const double either = c.targets + c.predicted - c.both;
+
+		if (either > 0)
+			mu_log_info("class %zu: %.0f targets, %.0f predicted, %.0f of them right: "
+				    "recall %.6f, iou %.6f",
+				    k, c.targets, c.predicted, c.both,
+				    c.targets > 0 ? c.both / c.targets : 0, c.both / either);
+	}
+	for (size_t k = 0; k < t->outputs && t->outputs <= SHOWN_CLASSES; k++)
+		tell_row(t, k);
 }

@@ -7,6 +7,7 @@
 #include <muster/metrics.h>
 
 #include "conf/options.h"
+#include "engine.h"
 
 #define TRAIN_MAX_METRICS 8
 
@@ -17,6 +18,7 @@ struct engine_metrics {
 	const struct mu_metric *best;    /* of --best-metric; NULL: none */
 	const struct mu_metric *target;  /* of --target-accuracy; NULL: not set */
 	const struct mu_metric *plateau; /* of --lr-schedule plateau */
+	bool tallies; /* one of them needs all predictions of a validation */
 	/* In the order of the log. */
 	size_t n;
 	const struct mu_metric *of[TRAIN_MAX_METRICS];
@@ -30,7 +32,14 @@ enum mu_status mu_engine_metrics_check(const struct conf *v);
  * lacks one. */
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
 					const struct conf *v);
-/* Collective over comm. */
+/* Collective over workers. */
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, const struct mu_members *members);
+
+/* Sets e->tally, if the metrics need one, or to watch few classes. MU_ERR_USAGE: too many. */
+enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_metrics *metrics);
+/* Worker 0, after a validation: warns of what is odd about it (false: nothing is); and a line for
+ * each class, of --evaluate. */
+bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_metrics *m);
+void mu_engine_tally_classes(const struct engine_metrics *metrics, const struct mu_metrics *m);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "observers.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
@@ -66,7 +67,10 @@ static int digits(double per_second)
 /* At most seven columns: 0.9781, 97.81. */
 static void print_value(char text[16], double value)
 {
-	snprintf(text, 16, value < 10 ? "%.4f" : value < 1000 ? "%.2f" : "%.4g", value);
+	if (isnan(value)) /* not defined, or of validation alone */
+		snprintf(text, 16, "-");
+	else
+		snprintf(text, 16, value < 10 ? "%.4f" : value < 1000 ? "%.2f" : "%.4g", value);
 }
 
 static void write_heading(struct lines *l)

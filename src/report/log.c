@@ -15,6 +15,7 @@ struct log {
 	double seconds, samples;
 	double comm_seconds; /* of worker 0, not hidden by computation */
 	double exchanges;    /* between workers and store in that time */
+	bool told;           /* what is odd about validations */
 };
 
 static enum mu_status open(struct report_observer *o)
@@ -44,6 +45,8 @@ static void window(struct report_observer *o, const struct report_window *w)
 	snprintf(text, sizeof text, "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec", w->epoch,
 		 w->first, w->last, mean(w->samples, w->seconds));
 	for (size_t i = 0; i < shown->n; i++) {
+		if (!mu_metric_is_known(shown->of[i], &w->metrics))
+			continue;
 		n = strlen(text);
 		snprintf(text + n, sizeof text - n, "\t%s=%f", shown->printed[i],
 			 shown->of[i]->value(&w->metrics));
@@ -66,7 +69,8 @@ static void report_metrics(const struct report_observer *o, const char *what, si
 	const struct engine_metrics *shown = o->view->metrics;
 
 	for (size_t i = 0; i < shown->n; i++)
-		mu_log_mxnet("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
+		if (mu_metric_is_known(shown->of[i], m))
+			mu_log_mxnet("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
 			     shown->of[i]->value(m));
 }
 
@@ -91,11 +95,14 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 static void validation(struct report_observer *o, size_t epoch, size_t done,
 		       const struct mu_metrics *m)
 {
+	struct log *log = o->state;
 	char what[48] = "Validation";
 
 	if (done > 0)
 		snprintf(what, sizeof what, "Batch [%zu]\tValidation", done);
 	report_metrics(o, what, epoch, m);
+	if (!log->told)
+		log->told = mu_engine_tally_tell(o->view->metrics, m);
 }
 
 /* More than 1: computation hid some of the communication. */

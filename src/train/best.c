@@ -2,6 +2,7 @@
 /* The best validation so far, which P-best points to, and --early-stopping. */
 #include "best.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <muster/base.h>
@@ -34,6 +35,10 @@ bool mu_train_best_update(struct train_best *b, size_t epochs, const struct mu_m
 	s->pending = s->improved = false;
 	if (!b->metric)
 		return false;
+	if (isnan(value)) { /* not defined */
+		s->since++;
+		return false;
+	}
 	s->improved = s->epoch == 0 ||
 		      (b->metric->better > 0 ? value > s->value : value < s->value);
 	if (!s->improved) {

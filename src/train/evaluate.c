@@ -48,7 +48,9 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 	struct mu_engine *e = b->engine;
 	size_t count;
 
-	*m = (struct mu_metrics){0};
+	*m = (struct mu_metrics){.tally = data->unlabelled ? NULL : e->tally};
+	if (m->tally)
+		mu_tally_clear(m->tally);
 	MU_TRY(mu_input_epoch(data, 0));
 	for (size_t step = 0; step < data->steps; step++) {
 		count = mu_input_count(data, step);

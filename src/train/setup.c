@@ -251,6 +251,8 @@ static enum mu_status setup_worker(struct train_run *run)
 				      mu_net_labels(run->engine.net)));
 	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v));
 	MU_TRY(mu_engine_model_plan(&run->engine));
+	if (run->has_validation || v->evaluate)
+		MU_TRY(mu_engine_tally_open(&run->engine, &run->metrics));
 	MU_TRY(mu_train_batch_open(&run->batches));
 	MU_TRY(mu_train_multipliers_apply(v, run->engine.plan, &run->slices));
 out:

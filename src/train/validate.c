@@ -51,6 +51,7 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	if (*ends)
 		goto out;
 	MU_TRY(mu_peers_share(members, &m, sizeof m)); /* decisions below are the same on all */
+	m.tally = f->engine->tally;
 	mu_train_best_update(f->best, f->epoch + 1, &m);
 	f->unvalidated = false;
 	mu_report_validation(f->observers, f->epoch, 0, &m);

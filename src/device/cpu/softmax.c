@@ -32,23 +32,65 @@ static bool counts(const struct mu_batch *b, const struct size *s, size_t i)
 	return i < b->count * s->area && !(b->use_ignore && b->labels[i] == b->ignore_label);
 }
 
-/* Of the target q: the sum over k of q[k] x[k], and x of its label. */
+/* Of the target q, with the classes' weights in it: the sum over k of q[k] x[k], the sum of q, and
+ * x of the label. */
 struct scores {
-	double target, label;
+	double target, total, label;
 };
 
-/* Before softmax, which may overwrite x. */
-static struct scores scores_of(const float *x, const struct size *s, size_t label, float smoothing)
+static double target_of(const struct mu_batch *b, size_t classes, size_t label, size_t k)
 {
+	const double smoothing = (double)b->label_smoothing;
+
+	return ((k == label ? 1 - smoothing : 0) + smoothing / (double)classes) *
+	       (double)b->class_weights[k];
+}
+
+static struct scores weighted_scores(const float *x, const struct size *s, size_t label,
+				     const struct mu_batch *b)
+{
+	struct scores out = {.label = (double)x[label * s->area]};
+
+	for (size_t k = 0; k < s->classes; k++) {
+		const double q = target_of(b, s->classes, label, k);
+
+		out.total += q;
+		if (q > 0)
+			out.target += q * (double)x[k * s->area];
+	}
+	return out;
+}
+
+/* dx = p sum of q - q; dx may be p. */
+static void weighted_back(const float *p, float *dx, const struct size *s, size_t label,
+			  const struct mu_batch *b)
+{
+	double total = 0;
+
+	for (size_t k = 0; k < s->classes; k++)
+		total += target_of(b, s->classes, label, k);
+	for (size_t k = 0; k < s->classes; k++)
+		dx[k * s->area] = (float)((double)p[k * s->area] * total -
+					  target_of(b, s->classes, label, k));
+}
+
+/* Before softmax, which may overwrite x. */
+static struct scores scores_of(const float *x, const struct size *s, size_t label,
+			       const struct mu_batch *b)
+{
+	const float smoothing = b->label_smoothing;
 	const double own = (double)x[label * s->area];
 	double all = 0;
 
+	if (b->class_weights)
+		return weighted_scores(x, s, label, b);
 	if (smoothing == 0)
-		return (struct scores){own, own};
+		return (struct scores){own, 1, own};
 	for (size_t k = 0; k < s->classes; k++)
 		all += (double)x[k * s->area];
 	return (struct scores){
-		(1 - (double)smoothing) * own + (double)smoothing / (double)s->classes * all, own};
+		(1 - (double)smoothing) * own + (double)smoothing / (double)s->classes * all, 1,
+		own};
 }
 
 static struct mu_prediction found(const struct scores *x, const struct cpu_exponentials *e,
@@ -56,7 +98,7 @@ static struct mu_prediction found(const struct scores *x, const struct cpu_expon
 {
 	const double log_sum = (double)e->shift + log((double)e->sum);
 
-	return (struct mu_prediction){.loss = log_sum - x->target,
+	return (struct mu_prediction){.loss = x->total * log_sum - x->target,
 				      .cross_entropy = (float)(log_sum - x->label),
 				      .place = place};
 }
@@ -128,7 +170,7 @@ static void forward_some(struct mu_op *op, const float *in, size_t i, size_t n)
 
 	for (size_t k = 0; k < n; k++) {
 		labels[k] = counts(b, &s, i + k) ? (uint32_t)b->labels[i + k] : 0;
-		scores[k] = scores_of(in + at + k, &s, labels[k], b->label_smoothing);
+		scores[k] = scores_of(in + at + k, &s, labels[k], b);
 		sums[k] = softmax(in + at + k, p + k, &s);
 	}
 	find_places(p, s.area, s.classes, labels, n, places);
@@ -181,9 +223,13 @@ static void backward(const struct mu_op *op, float *out)
 				dx[k * s.area] = 0;
 			continue;
 		}
-		for (size_t k = 0; k < s.classes; k++)
-			dx[k * s.area] = p[k * s.area] - share;
-		dx[(size_t)b->labels[i] * s.area] -= 1 - b->label_smoothing;
+		if (b->class_weights) {
+			weighted_back(p, dx, &s, (size_t)b->labels[i], b);
+		} else {
+			for (size_t k = 0; k < s.classes; k++)
+				dx[k * s.area] = p[k * s.area] - share;
+			dx[(size_t)b->labels[i] * s.area] -= 1 - b->label_smoothing;
+		}
 		scale_by(dx, s.classes, s.area, mu_batch_loss_scale(b));
 	}
 }
@@ -232,7 +278,7 @@ static void forward_row(struct mu_op *op, const float *x, size_t i)
 	const bool counted = counts(b, &s, i);
 	const size_t label = counted ? (size_t)b->labels[i] : 0;
 	float *p = op->outputs[0]->data + i * s.classes;
-	const struct scores scores = scores_of(x, &row, label, b->label_smoothing);
+	const struct scores scores = scores_of(x, &row, label, b);
 	const struct cpu_exponentials sums = mu_cpu_softmax(x, p, s.classes);
 
 	((struct mu_prediction *)op->workspace)[i] =
@@ -274,7 +320,7 @@ MU_LOOP static void subtract_in_place(float *dx, size_t n, float share)
 static void rows_back(const struct mu_op *op, float *to, struct cpu_part part)
 {
 	const struct mu_batch *b = op->batch;
-	const struct size s = size_of(op);
+	const struct size s = size_of(op), row = {1, s.classes, 1};
 	const struct rows rows = rows_of(&s, part);
 
 	for (size_t i = rows.begin; i < rows.end; i++) {
@@ -284,12 +330,17 @@ static void rows_back(const struct mu_op *op, float *to, struct cpu_part part)
 			memset(dx, 0, s.classes * sizeof *dx);
 			continue;
 		}
-		if (op->fusion.in_place)
+		if (b->class_weights)
+			weighted_back(op->fusion.in_place ? dx
+							  : op->outputs[0]->data + i * s.classes,
+				      dx, &row, (size_t)b->labels[i], b);
+		else if (op->fusion.in_place)
 			subtract_in_place(dx, s.classes, b->label_smoothing / (float)s.classes);
 		else
 			subtract(op->outputs[0]->data + i * s.classes, dx, s.classes,
 				 b->label_smoothing / (float)s.classes);
-		dx[(size_t)b->labels[i]] -= 1 - b->label_smoothing;
+		if (!b->class_weights)
+			dx[(size_t)b->labels[i]] -= 1 - b->label_smoothing;
 		scale_by(dx, s.classes, 1, mu_batch_loss_scale(b));
 	}
 }

@@ -19,7 +19,7 @@ static size_t n_predictions(const struct mu_op *op)
 	return op->inputs[0]->shape.dims[0] * mu_shape_positions(&op->inputs[0]->shape);
 }
 
-/* Workspace: predictions, then labels. */
+/* Workspace: predictions, then labels, then the weights of the classes. */
 static struct mu_prediction *predictions_of(const struct mu_op *op)
 {
 	return op->workspace;
@@ -30,12 +30,19 @@ static float *labels_of(const struct mu_op *op)
 	return (float *)(void *)(predictions_of(op) + n_predictions(op));
 }
 
+static float *weights_of(const struct mu_op *op)
+{
+	return op->batch->class_weights ? labels_of(op) + n_predictions(op) : NULL;
+}
+
 static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = n_predictions(op);
 
 	op->workspace_nbytes = n * (sizeof(struct mu_prediction) + sizeof(float));
+	if (op->batch && op->batch->class_weights)
+		op->workspace_nbytes += op->inputs[0]->shape.dims[1] * sizeof(float);
 	/* predictions on the host */
 	CU(d, cuMemHostAlloc, &op->impl, n * sizeof(struct mu_prediction),
 	   CU_MEMHOSTALLOC_PORTABLE);
@@ -48,6 +55,15 @@ static void release(struct cuda_device *d, struct mu_op *op)
 {
 	if (d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
 		d->api.cuMemFreeHost(op->impl);
+}
+
+static float mean_weight(const struct mu_batch *b, size_t classes)
+{
+	double sum = 0;
+
+	for (size_t k = 0; b->class_weights && k < classes; k++)
+		sum += (double)b->class_weights[k];
+	return (float)(sum / (double)classes);
 }
 
 static struct cuda_targets targets_of(const struct mu_op *op)
@@ -63,6 +79,8 @@ static struct cuda_targets targets_of(const struct mu_op *op)
 		.use_ignore = b->use_ignore,
 		.ignored = b->ignore_label,
 		.smoothing = b->label_smoothing,
+		.weights = weights_of(op),
+		.mean_weight = mean_weight(b, in->dims[1]),
 	};
 }
 
@@ -103,6 +121,9 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 	if (op->batch->device_labels)
 		labels = op->batch->device_labels;
 	MU_TRY(mu_cuda_copy(d, labels_of(op), labels, args.t.count * args.t.area * sizeof(float)));
+	if (op->batch->class_weights)
+		MU_TRY(mu_cuda_copy(d, weights_of(op), op->batch->class_weights,
+				    args.t.classes * sizeof(float)));
 	MU_TRY(mu_cuda_rows(d, CUDA_softmax, n, &args));
 	MU_TRY(mu_cuda_copy(d, op->impl, args.predictions, n * sizeof *args.predictions));
 	if (op->loss_later)

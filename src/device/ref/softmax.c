@@ -4,7 +4,8 @@
  * c). p = exp(x) / sum exp(x); loss = -sum over k of q[k] ln p[k], with ln p[k] = x[k] - ln(sum
  * exp(x)); dx = p - q, with the target q = (1 - E) onehot(label) + E / c. Both are sums over the
  * counted predictions; dx of other predictions is 0. (struct mu_batch; MXNet's SoftmaxOutput
- * without normalisation.)
+ * without normalisation.) With class_weights w: q[k] w[k] in place of q[k], and dx = p sum of q w
+ * - q w.
  */
 #include "ref.h"
 
@@ -57,7 +58,20 @@ static double target(const struct mu_batch *b, const struct prediction *r, size_
 {
 	double smoothing = (double)b->label_smoothing;
 
-	return (k == (size_t)r->label ? 1 - smoothing : 0) + smoothing / (double)r->classes;
+	return ((k == (size_t)r->label ? 1 - smoothing : 0) + smoothing / (double)r->classes) *
+	       (b->class_weights ? (double)b->class_weights[k] : 1);
+}
+
+/* The sum of all targets. */
+static double total(const struct mu_batch *b, const struct prediction *r)
+{
+	double sum = 0;
+
+	if (!b->class_weights)
+		return 1;
+	for (size_t k = 0; k < r->classes; k++)
+		sum += target(b, r, k);
+	return sum;
 }
 
 /* Subtract the largest x first, so that no exponential overflows. Returns ln(sum exp(x)). */
@@ -164,12 +178,14 @@ static void backward(struct mu_op *op)
 		return;
 	for (size_t i = 0; i < count_predictions(op); i++) {
 		struct prediction r = prediction(op, i);
+		const double all = counts(b, &r) ? total(b, &r) : 0;
 
 		for (size_t k = 0; k < r.classes; k++) {
 			size_t e = r.at + k * r.stride;
 
-			dx[e] = counts(b, &r) ? (float)(scale * ((double)p[e] - target(b, &r, k)))
-					      : 0;
+			dx[e] = counts(b, &r)
+					? (float)(scale * ((double)p[e] * all - target(b, &r, k)))
+					: 0;
 		}
 	}
 }

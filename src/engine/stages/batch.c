@@ -139,7 +139,8 @@ enum mu_status mu_engine_staged_keep(struct mu_engine *e, size_t k)
 	const float *p;
 
 	s->losses[k] = mu_plan_batch(plan)->loss;
-	s->measured[k] = (struct mu_metrics){.samples = 0};
+	s->measured[k] = (struct mu_metrics){
+		.tally = s->phase == MU_PHASE_TRAIN ? NULL : e->tally};
 	mu_plan_metrics(plan, (size_t)e->conf->top_k, &s->measured[k]);
 	if (s->predictions)
 		memcpy(s->predictions + first_of(s, k) * targets, mu_plan_batch(plan)->predictions,

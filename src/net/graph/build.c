@@ -302,6 +302,39 @@ void mu_net_ignore_label(struct mu_net *net, float label)
 	net->ignore_label = label;
 }
 
+void mu_net_class_weights(struct mu_net *net, const char *weights)
+{
+	const size_t classes = net->config.classes;
+	const char *p = weights;
+	size_t n = 0;
+	char *end;
+
+	if (net->st != MU_OK)
+		return;
+	free(net->class_weights);
+	net->class_weights = calloc(classes, sizeof *net->class_weights);
+	if (!net->class_weights) {
+		out_of_memory(net);
+		return;
+	}
+	for (bool more = true; more; n++) {
+		const float w = strtof(p, &end);
+
+		more = *end == ',';
+		if (end == p || (*end && !more) || !(w > 0 && w <= 1e6f)) {
+			mu_net_fail(net, "(setting class-weights) %.64s: numbers above 0 are needed, "
+				    "such as 1,2.5,1", weights);
+			return;
+		}
+		if (n < classes)
+			net->class_weights[n] = w;
+		p = end + more;
+	}
+	if (n != classes)
+		mu_net_fail(net, "(setting class-weights) %.64s: %zu weights of %zu classes",
+			    weights, n, classes);
+}
+
 const struct mu_loss *mu_net_loss(const struct mu_net *net)
 {
 	const struct net_layer *last = &net->layers[net->n_layers - 1];
@@ -351,5 +384,6 @@ void mu_net_free(struct mu_net *net)
 	free(net->layers);
 	free(net->tensors);
 	free(net->options);
+	free(net->class_weights);
 	free(net);
 }

@@ -57,6 +57,7 @@ struct mu_net {
 	char group[NET_GROUP];
 	bool use_ignore;
 	float ignore_label;
+	float *class_weights; /* config.classes of them; NULL: none */
 	long depth; /* of mu_net_set_depth */
 	const struct mu_loss *objective; /* NULL: the network ends in a loss of its own */
 	bool takes_objective;            /* mu_net_objective was called */

@@ -49,6 +49,37 @@ static void measure_shares(struct mu_metrics *m, const struct mu_loss_results *r
 		m->sums[CORRECT] += (r->output[i] >= 0.5f) == (b->labels[i] >= 0.5f);
 }
 
+/* ---- a whole validation ---- */
+
+static void size_of_values(struct mu_tally *t, const struct mu_shape *output)
+{
+	t->n_moments = mu_shape_channels(output);
+}
+
+static void tally_values(struct mu_tally *t, const struct mu_loss_results *r)
+{
+	const size_t area = mu_shape_positions(r->shape);
+
+	for (size_t i = 0; i < r->batch->count * r->targets; i++)
+		mu_tally_target(&t->moments[i % r->targets / area], (double)r->batch->labels[i],
+				(double)r->output[i]);
+}
+
+/* A column for each output that has no positions. */
+static void size_of_shares(struct mu_tally *t, const struct mu_shape *output)
+{
+	t->keeps_pairs = true;
+	t->columns = mu_shape_positions(output) == 1 ? mu_shape_channels(output) : 1;
+}
+
+static void tally_shares(struct mu_tally *t, const struct mu_loss_results *r)
+{
+	for (size_t i = 0; i < r->batch->count * r->targets; i++)
+		mu_tally_pair(t, r->output[i], r->batch->labels[i]);
+}
+
+/* ---- metrics ---- */
+
 static double loss(const struct mu_metrics *m)
 {
 	return m->samples > 0 ? m->sums[LOSS] / m->samples : 0;
@@ -88,6 +119,7 @@ static const struct mu_metric squared_metrics[] = {
 	METRIC("mse", MINIMISED, loss),
 	METRIC("rmse", MU_METRIC_CHOSEN, root),
 	METRIC("mae", MU_METRIC_CHOSEN, absolute),
+	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2),
 	{.name = NULL},
 };
 
@@ -95,6 +127,7 @@ static const struct mu_metric absolute_metrics[] = {
 	METRIC("mae", MINIMISED, loss),
 	METRIC("mse", MU_METRIC_CHOSEN, squared),
 	METRIC("rmse", MU_METRIC_CHOSEN, root),
+	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2),
 	{.name = NULL},
 };
 
@@ -103,6 +136,7 @@ static const struct mu_metric huber_metrics[] = {
 	METRIC("mse", MU_METRIC_CHOSEN, squared),
 	METRIC("rmse", MU_METRIC_CHOSEN, root),
 	METRIC("mae", MU_METRIC_CHOSEN, absolute),
+	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2),
 	{.name = NULL},
 };
 
@@ -110,6 +144,7 @@ static const struct mu_metric logistic_metrics[] = {
 	METRIC("bce", MINIMISED, loss),
 	{.name = "binary-accuracy", .printed = "binary-accuracy", .column = "acc", .better = 1,
 	 .use = MU_METRIC_ALWAYS, .value = correct},
+	MU_METRIC_BY_TALLY("auc", NULL, mu_tally_area),
 	{.name = NULL},
 };
 
@@ -144,7 +179,9 @@ static void add(struct mu_net *net, int in, const struct mu_loss *loss, const vo
 #define BY_ELEMENT \
 	.add = add, .output = MU_OUTPUT_VALUES, .mean = MU_MEAN_OF_TARGETS, .reads_output = true, \
 	.targets = mu_shape_sample
-#define OF_VALUES BY_ELEMENT, .measure = measure, .sums = {"loss", "squared", "absolute"}
+#define OF_VALUES \
+	BY_ELEMENT, .measure = measure, .sums = {"loss", "squared", "absolute"}, \
+	.tally_size = size_of_values, .tally = tally_values
 
 static const struct mu_loss squared_loss = {
 	.name = "mse",
@@ -176,6 +213,8 @@ static const struct mu_loss logistic_loss = {
 	BY_ELEMENT,
 	.sums = {"loss", "correct"},
 	.measure = measure_shares,
+	.tally_size = size_of_shares,
+	.tally = tally_shares,
 	.metrics = logistic_metrics,
 };
 

@@ -108,6 +108,18 @@ int mu_layer_fail(struct mu_net *net, const char *format, ...)
 /* It needs an input of this form, not that one. */
 int mu_layer_needs(struct mu_net *net, const char *form, const struct mu_shape *in);
 
+/* ---- softmax.c: what losses of classes share ---- */
+
+void mu_loss_classes_size(struct mu_tally *t, const struct mu_shape *output);
+void mu_loss_classes_tally(struct mu_tally *t, const struct mu_loss_results *r);
+#define MU_METRIC_BY_TALLY(n, column_, function) \
+	{.name = n, .printed = n, .column = column_, .better = 1, \
+	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TALLY, .value = (function)}
+#define MU_METRICS_OF_CLASSES \
+	MU_METRIC_BY_TALLY("recall", NULL, mu_tally_recall), \
+	MU_METRIC_BY_TALLY("iou", NULL, mu_tally_iou), \
+	MU_METRIC_BY_TALLY("dice-score", "dice", mu_tally_dice)
+
 /* ---- activation.c: activations and smooth ones ---- */
 
 const char *mu_layer_activation_title(const void *attr);

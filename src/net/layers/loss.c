@@ -124,6 +124,11 @@ const struct mu_metric *mu_metric_printed(const char *printed)
 	return NULL;
 }
 
+bool mu_metric_is_known(const struct mu_metric *metric, const struct mu_metrics *m)
+{
+	return !(metric->use & MU_METRIC_OF_TALLY) || m->tally;
+}
+
 /* ---- sums ---- */
 
 void mu_metrics_add(struct mu_metrics *m, const struct mu_metrics *more)
@@ -171,6 +176,8 @@ void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
 	m->samples += (double)r->batch->count;
 	m->counted += (double)count_targets(loss, r);
 	loss->measure(m, r);
+	if (m->tally && loss->tally)
+		loss->tally(m->tally, r);
 }
 
 /* ---- sums in checkpoints ---- */
@@ -188,24 +195,38 @@ void mu_metrics_print(const struct mu_metrics *m, const struct mu_loss *loss, ch
 	n = strlen(text);
 	if (loss->again)
 		snprintf(text + n, nbytes - n, " %s %.17g", loss->again, m->sums[i - 1]);
+	n = strlen(text);
+	if (loss->extra && m->sums[i] != 0)
+		snprintf(text + n, nbytes - n, " %s %.17g", loss->extra, m->sums[i]);
+}
+
+/* "name 1.5" at the text; returns what follows, NULL: it is another text. */
+static const char *scan_sum(const char *text, const char *name, double *sum)
+{
+	const size_t length = strlen(name);
+	int n = 0;
+
+	text += strspn(text, " ");
+	if (strncmp(text, name, length) != 0 || sscanf(text + length, " %lf%n", sum, &n) != 1)
+		return NULL;
+	return text + length + n;
 }
 
 bool mu_metrics_scan(struct mu_metrics *m, const struct mu_loss *loss, const char *text)
 {
 	int n = 0;
+	size_t i;
+	double same;
+	const char *rest;
 
 	*m = (struct mu_metrics){0};
 	if (sscanf(text, "samples %lf predictions %lf%n", &m->samples, &m->counted, &n) != 2)
 		return false;
-	for (size_t i = 0; loss->sums[i]; i++) {
-		const size_t length = strlen(loss->sums[i]);
-
-		text += n;
-		text += strspn(text, " ");
-		if (strncmp(text, loss->sums[i], length) != 0 ||
-		    sscanf(text + length, " %lf%n", &m->sums[i], &n) != 1)
-			return false;
-		text += length;
-	}
-	return true;
+	text += n;
+	for (i = 0; loss->sums[i] && text; i++)
+		text = scan_sum(text, loss->sums[i], &m->sums[i]);
+	rest = text && loss->again ? scan_sum(text, loss->again, &same) : text;
+	if (rest && loss->extra)
+		scan_sum(rest, loss->extra, &m->sums[i]);
+	return text;
 }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { CORRECT, TOP_K, CROSS_ENTROPY };
+enum { CORRECT, TOP_K, CROSS_ENTROPY, WEIGHT };
 
 static int shape(struct net_draft *d)
 {
@@ -44,7 +44,43 @@ static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
 			continue;
 		m->sums[CORRECT] += p->place == 0;
 		m->sums[TOP_K] += p->place < r->k;
-		m->sums[CROSS_ENTROPY] += (double)p->cross_entropy;
+		if (b->class_weights) {
+			const double weight = (double)b->class_weights[(size_t)b->labels[i]];
+
+			m->sums[CROSS_ENTROPY] += weight * (double)p->cross_entropy;
+			m->sums[WEIGHT] += weight;
+		} else {
+			m->sums[CROSS_ENTROPY] += (double)p->cross_entropy;
+		}
+	}
+}
+
+/* ---- a whole validation ---- */
+
+void mu_loss_classes_size(struct mu_tally *t, const struct mu_shape *output)
+{
+	t->n_sums = mu_shape_channels(output) * mu_shape_channels(output);
+	t->keeps_pairs = mu_shape_channels(output) == 2;
+}
+
+/* The first of the largest outputs, as the places of labels have it. */
+void mu_loss_classes_tally(struct mu_tally *t, const struct mu_loss_results *r)
+{
+	const struct mu_batch *b = r->batch;
+	const size_t area = mu_shape_positions(r->shape), classes = t->outputs;
+
+	for (size_t i = 0; i < b->count * area; i++) {
+		const float *p = r->output + i / area * classes * area + i % area;
+		size_t best = 0;
+
+		if (b->use_ignore && b->labels[i] == b->ignore_label)
+			continue;
+		for (size_t k = 1; k < classes; k++)
+			if (p[k * area] > p[best * area])
+				best = k;
+		t->sums[(size_t)b->labels[i] * classes + best]++;
+		if (t->keeps_pairs)
+			mu_tally_pair(t, p[area], b->labels[i]);
 	}
 }
 
@@ -65,7 +101,8 @@ static double top_k(const struct mu_metrics *m)
 
 static double cross_entropy(const struct mu_metrics *m)
 {
-	return mean(m, CROSS_ENTROPY);
+	return m->sums[WEIGHT] > 0 ? m->sums[CROSS_ENTROPY] / m->sums[WEIGHT]
+				   : mean(m, CROSS_ENTROPY);
 }
 
 static double perplexity(const struct mu_metrics *m)
@@ -94,25 +131,52 @@ static const struct mu_metric metrics[] = {
 	 .value = perplexity},
 	{.name = "sentence-nll", .printed = "sentence-nll", .column = "nll", .better = -1,
 	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TEXTS, .value = sentence_nll},
+	MU_METRICS_OF_CLASSES,
+	MU_METRIC_BY_TALLY("auc", NULL, mu_tally_area),
 	{.name = NULL},
 };
 
-static void add(struct mu_net *net, int in, const struct mu_loss *loss, const void *settings)
+struct softmax {
+	const char *weights;
+	long ignored; /* below 0: none */
+};
+
+static const struct mu_option settings[] = {
+	{MU_SETTING("class-weights", STRING, struct softmax, weights), .record = MU_RECORD_TRAINING,
+	 .help = "LIST  weight of each class in loss and gradient, 1,2.5,1: the loss is the mean "
+		 "by weight"},
+	{MU_SETTING("ignore-class", INT, struct softmax, ignored), .initial = "-1", .min = -1,
+	 .max = 1 << 24, .record = MU_RECORD_TRAINING,
+	 .help = "C  targets of this class count nowhere, as unlabelled pixels (-1: none)"},
+	{.name = NULL},
+};
+
+static void add(struct mu_net *net, int in, const struct mu_loss *loss, const void *values)
 {
-	(void)settings;
+	const struct softmax *s = values;
+
 	mu_net_softmax(net, in, loss->name);
+	if (s->weights)
+		mu_net_class_weights(net, s->weights);
+	if (s->ignored >= 0)
+		mu_net_ignore_label(net, (float)s->ignored);
 }
 
 static const struct mu_loss loss = {
 	.name = "softmax",
 	.similar = "ce|nll|cross-entropy|crossentropy|categorical-crossentropy|classes",
 	.help = "softmax cross-entropy",
+	.settings = settings,
+	.settings_nbytes = sizeof(struct softmax),
 	.add = add,
 	.output = MU_OUTPUT_PROBABILITIES,
 	.mean = MU_MEAN_OF_COUNTED,
 	.of_classes = true,
 	.sums = {"correct", "top_k", "cross_entropy"},
 	.again = "log_loss",
+	.extra = "weight",
+	.tally_size = mu_loss_classes_size,
+	.tally = mu_loss_classes_tally,
 	.targets = targets,
 	.chance = chance,
 	.measure = measure,

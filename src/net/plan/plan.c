@@ -78,6 +78,7 @@ static enum mu_status compile(struct mu_plan *plan, const struct mu_plan *like)
 		MU_FAIL(MU_ERR_ARGUMENT, "a plan needs a batch of at least 1");
 	plan->batch.use_ignore = plan->net->use_ignore;
 	plan->batch.ignore_label = plan->net->ignore_label;
+	plan->batch.class_weights = plan->net->class_weights;
 	MU_TRY(allocate(plan));
 	MU_TRY(mu_plan_operations(plan));
 	MU_TRY(mu_plan_cut(plan));

@@ -33,7 +33,8 @@ void mu_plan_metrics(struct mu_plan *plan, size_t k, struct mu_metrics *m)
 		.batch = &plan->batch,
 		.targets = mu_plan_targets(plan),
 		.k = k,
-		.output = loss->reads_output ? mu_plan_probabilities(plan) : NULL,
+		.output = loss->reads_output || m->tally ? mu_plan_probabilities(plan) : NULL,
+		.shape = &plan->ops[plan->n_ops - 1].outputs[0]->shape,
 	};
 
 	mu_metrics_measure(m, loss, &results);

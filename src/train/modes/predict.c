@@ -32,6 +32,7 @@ struct prediction {
 	const struct train_predict *run;
 	const struct conf *conf;
 	const struct mu_members *members;
+	struct engine_metrics shown;
 	/* The end of the last line of speed. */
 	size_t step;
 	double samples, start, data_seconds;
@@ -357,6 +358,7 @@ static enum mu_status show_speed(struct prediction *p, size_t step, const struct
 	enum mu_status st = MU_OK;
 	struct report_window w = {.first = p->step, .last = step, .metrics = *m};
 
+	w.metrics.tally = NULL; /* of all samples, at the end */
 	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->members));
 	w.samples = w.metrics.samples - p->samples;
 	w.seconds = mu_now() - p->start;
@@ -434,7 +436,7 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 				  double seconds)
 {
 	enum mu_status st = MU_OK;
-	struct engine_metrics shown;
+	const struct engine_metrics *shown = &p->shown;
 	char text[512] = "";
 
 	if (p->run->data->unlabelled) {
@@ -444,13 +446,11 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 			    seconds, m->samples / seconds);
 		goto out;
 	}
-	MU_TRY(mu_engine_metrics_choose(&shown, mu_net_loss(p->run->batches->engine->net),
-					p->conf));
-	for (size_t i = 0; i < shown.n; i++) {
+	for (size_t i = 0; i < shown->n; i++) {
 		const size_t n = strlen(text);
 
-		snprintf(text + n, sizeof text - n, "%s%s %f", i ? ", " : "", shown.printed[i],
-			 shown.of[i]->value(m));
+		snprintf(text + n, sizeof text - n, "%s%s %f", i ? ", " : "", shown->printed[i],
+			 shown->of[i]->value(m));
 	}
 	mu_log_info("%s: %s; validated %.0f samples in %.3f s: %.2f samples/sec",
 		    p->run->parameters ? p->run->parameters : "initial parameters", text,
@@ -478,6 +478,9 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	mu_report_epoch_end(run->observers);
 	if (!run->data->unlabelled)
 		mu_report_validation(run->observers, run->epoch, 0, &m);
+	MU_TRY(mu_engine_metrics_choose(&p.shown, mu_net_loss(e->net), p.conf));
+	if (p.members->index == 0)
+		mu_engine_tally_classes(&p.shown, &m);
 	if (p.members->index == 0)
 		MU_TRY(show_result(&p, &m, seconds));
 	if (p.conf->predict && p.members->index == 0)

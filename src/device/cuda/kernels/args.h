@@ -282,6 +282,8 @@ struct cuda_targets {
 	size_t classes, area, count;
 	int use_ignore;
 	float ignored, smoothing;
+	const float *weights; /* of the classes; NULL: 1 */
+	float mean_weight;    /* of all classes */
 };
 
 /* y: the probabilities p. 16-bit numbers are rows, (n, row), row a multiple of eight, and y may be

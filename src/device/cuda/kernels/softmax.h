@@ -17,8 +17,19 @@ CUDA_FUNCTION double target_of(const struct cuda_targets *t, size_t prediction, 
 {
 	double smoothing = (double)t->smoothing;
 
-	return (k == (size_t)t->labels[prediction] ? 1 - smoothing : 0) +
-	       smoothing / (double)t->classes;
+	return ((k == (size_t)t->labels[prediction] ? 1 - smoothing : 0) +
+		smoothing / (double)t->classes) *
+	       (t->weights ? (double)t->weights[k] : 1);
+}
+
+/* The sum of the target. */
+CUDA_FUNCTION double total_of(const struct cuda_targets *t, size_t label)
+{
+	const double smoothing = (double)t->smoothing;
+
+	return t->weights ? (1 - smoothing) * (double)t->weights[label] +
+				    smoothing * (double)t->mean_weight
+			  : 1;
 }
 
 /* log_sum: ln(sum exp(x)); target, label: the sum over k of q[k] x[k], with the target q or the
@@ -28,7 +39,8 @@ CUDA_FUNCTION void set_prediction(const struct cuda_softmax *a, size_t i, double
 {
 	const int counted = is_counted(&a->t, i);
 
-	a->predictions[i].loss = counted ? log_sum - target : 0;
+	a->predictions[i].loss =
+		counted ? total_of(&a->t, (size_t)a->t.labels[i]) * log_sum - target : 0;
 	a->predictions[i].cross_entropy = counted ? (float)(log_sum - label) : 0;
 	a->predictions[i].place = counted ? (uint32_t)place : 0;
 }
@@ -50,6 +62,7 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 	const size_t label = counted ? (size_t)t->labels[i] : 0;
 	const float score = number_at(a->x, a->type, at + label); /* before it is overwritten */
 	const float share = t->smoothing / (float)t->classes; /* of every class in the target */
+	const float sum_of_target = (float)total_of(t, label);
 	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, p_label;
 	double target = 0, total, place;
 	uint32_t places = 0;
@@ -76,13 +89,14 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 		eight_at(v, a->x, a->type, at + k, CUDA_EIGHT);
 		for (int j = 0; j < CUDA_EIGHT; j++) {
 			const float p = expf(v[j] - largest) * factor;
-			const float q = share + (k + (size_t)j == label ? 1 - t->smoothing : 0);
+			const float q = (share + (k + (size_t)j == label ? 1 - t->smoothing : 0)) *
+					(t->weights && j < m ? t->weights[k + (size_t)j] : 1);
 
 			if (q > 0 && j < m)
 				target += (double)q * (double)v[j];
 			places += j < m && is_before(k + (size_t)j, p, label, p_label);
 			v[j] = j >= m || (a->scale > 0 && !counted) ? 0
-			       : a->scale > 0                       ? a->scale * (p - q)
+			       : a->scale > 0                       ? a->scale * (p * sum_of_target - q)
 								    : p;
 		}
 		set_eight(a->y, a->type, at + k, CUDA_EIGHT, v);
@@ -146,7 +160,8 @@ CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, si
 
 	a->dx[i] = is_counted(t, prediction)
 			   ? (float)((double)a->scale *
-				     ((double)a->p[i] - target_of(t, prediction, k)))
+				     ((double)a->p[i] * total_of(t, (size_t)t->labels[prediction]) -
+				      target_of(t, prediction, k)))
 			   : 0;
 }
 
