@@ -31,15 +31,6 @@ static enum mu_status own_floats(struct op_rig *rig, float **out, size_t n)
 
 /* ---- plan ---- */
 
-static const float *weights_of(const struct op_case *c)
-{
-	static float weights[1024];
-
-	for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
-		weights[k] = op_class_weight(k);
-	return c->weighted ? weights : NULL;
-}
-
 static void describe_operation(struct op_rig *rig, const struct op_rig_config *config)
 {
 	static const char *const names[] = {"first", "second", "third", "fourth"};
@@ -48,7 +39,7 @@ static void describe_operation(struct op_rig *rig, const struct op_rig_config *c
 	struct mu_shape out = op_output_shape(c), shapes[MU_MAX_PARAMS];
 	bool train = config->phase == MU_PHASE_TRAIN;
 
-	rig->batch.class_weights = weights_of(c);
+	rig->batch.class_weights = op_class_weights(c);
 	*op = (struct mu_op){
 		.kind = c->kind,
 		.name = c->name,
@@ -440,7 +431,7 @@ enum mu_status op_rig_forward(struct op_rig *rig, const struct op_values *values
 		.use_ignore = rig->c->use_ignore,
 		.ignore_label = 1,
 		.label_smoothing = rig->c->smoothing,
-		.class_weights = weights_of(rig->c),
+		.class_weights = op_class_weights(rig->c),
 		.seed = 11,
 		.epoch = 5,
 		.step = 3,

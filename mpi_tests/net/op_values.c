@@ -299,22 +299,32 @@ void op_values_release(struct op_values *values)
 	mu_free(values->ids);
 }
 
+const float *op_class_weights(const struct op_case *c)
+{
+	static float weights[1024];
+
+	for (size_t k = 0; k < sizeof weights / sizeof *weights; k++)
+		weights[k] = 1 + (float)(k % 3) / 2;
+	return c->weighted ? weights : NULL;
+}
+
 /* What softmax found out about row p of its output, of the scores x, which lie `step` apart. */
 static void check_prediction(const struct op_case *c, const struct mu_prediction *found,
 			     const float *x, const float *p, size_t step, size_t label)
 {
 	const size_t classes = c->in[0].dims[1];
 	const double smoothing = (double)c->smoothing;
-	double largest = -INFINITY, sum = 0, target = 0, total = 0, log_sum, own = (double)x[label * step];
+	const float *weights = op_class_weights(c);
+	const double own = (double)x[label * step];
+	double largest = -INFINITY, sum = 0, target = 0, total = 0, log_sum, q;
 	uint32_t place = 0;
-	double q;
 
 	for (size_t k = 0; k < classes; k++)
 		largest = fmax(largest, (double)x[k * step]);
 	for (size_t k = 0; k < classes; k++) {
 		sum += exp((double)x[k * step] - largest);
 		q = ((k == label ? 1 - smoothing : 0) + smoothing / (double)classes) *
-		    (c->weighted ? (double)op_class_weight(k) : 1);
+		    (weights ? (double)weights[k] : 1);
 		total += q;
 		target += q * (double)x[k * step];
 		place += p[k * step] > p[label * step] ||

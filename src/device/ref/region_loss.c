@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dice by region; formulas: struct mu_region_loss. With I = sum p t, P = sum p, T = sum t of a class,
- * D = P + T + smooth and C classes, the gradient of p is g = -(2 t D - (2 I + smooth)) / (C D^2) where
- * a position counts, and dx = p (g - sum over the classes of g p).
+ * Dice by region; formulas: struct mu_region_loss. With I = sum p t, P = sum p, T = sum t of a
+ * class, D = P + T + smooth and C classes, the gradient of p is g = -(2 t D - (2 I + smooth)) / (C
+ * D^2) where a position counts, and dx = p (g - sum over the classes of g p).
  */
 #include "ref.h"
 

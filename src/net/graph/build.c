@@ -322,8 +322,10 @@ void mu_net_class_weights(struct mu_net *net, const char *weights)
 
 		more = *end == ',';
 		if (end == p || (*end && !more) || !(w > 0 && w <= 1e6f)) {
-			mu_net_fail(net, "(setting class-weights) %.64s: numbers above 0 are needed, "
-				    "such as 1,2.5,1", weights);
+			mu_net_fail(net,
+				    "(setting class-weights) %.64s: numbers above 0 are needed, "
+				    "such as 1,2.5,1",
+				    weights);
 			return;
 		}
 		if (n < classes)

@@ -62,7 +62,7 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 	const size_t label = counted ? (size_t)t->labels[i] : 0;
 	const float score = number_at(a->x, a->type, at + label); /* before it is overwritten */
 	const float share = t->smoothing / (float)t->classes; /* of every class in the target */
-	const float sum_of_target = (float)total_of(t, label);
+	const float all = (float)total_of(t, label);
 	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, p_label;
 	double target = 0, total, place;
 	uint32_t places = 0;
@@ -96,7 +96,7 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 				target += (double)q * (double)v[j];
 			places += j < m && is_before(k + (size_t)j, p, label, p_label);
 			v[j] = j >= m || (a->scale > 0 && !counted) ? 0
-			       : a->scale > 0                       ? a->scale * (p * sum_of_target - q)
+			       : a->scale > 0                       ? a->scale * (p * all - q)
 								    : p;
 		}
 		set_eight(a->y, a->type, at + k, CUDA_EIGHT, v);
