@@ -23,7 +23,7 @@ refuse() {
 }
 
 part "names"
-refuse '--objective hubr: unknown; the nearest is huber; known losses are: softmax mse mae huber bce' \
+refuse '--objective hubr: unknown; the nearest is huber; known losses are: softmax mse mae huber bce dice' \
 	--network mlp --objective hubr $data
 refuse '--objective cross-entropy: unknown; the nearest is softmax; known' --network mlp --objective cross-entropy $data
 refuse '--loss mse: the network.s loss is softmax cross-entropy, .*; --objective mse chooses the loss' \
@@ -80,6 +80,48 @@ run_limited 60 1 --network mlp --huber-delta 3 --resume auto --model-prefix V --
 expect 'error: V-0002.h5 was saved with huber-delta 2, and this run has 3; --override huber-delta'
 train 1 --network mlp --objective softmax --load V-0002.h5 --skip-mismatch --num-epochs 1 $data
 expect '^Epoch\[0\] Train-cross-entropy='
+
+part "metrics of a whole validation, over several workers"
+expected=$(awk -F, 'NR > 1 { n++; t[n] = $2; mean += $2; e += ($3 - $2) ^ 2 }
+	END { mean /= n; for (i = 1; i <= n; i++) s += (t[i] - mean) ^ 2; printf "%.5f", 1 - e / s }' V.csv)
+for np in 1 3; do
+	train $np --evaluate --load V-0002.h5 --loss r2 --kv-store dist_allreduce $data
+	found=$(sed -n 's/^Epoch.*Validation-r2=//p' "$log")
+	awk "BEGIN { d = $found - $expected; exit !(d < 2e-5 && d > -2e-5) }" || fail "r2 is $found, not $expected"
+done
+train 3 --network mlp $data --num-epochs 1 --kv-store dist_allreduce --loss recall,iou,dice-score --best-metric iou \
+	--model-prefix C
+expect '^Epoch\[0\] Validation-recall=0\.'
+expect_none 'Train-(recall|iou|dice)'
+expect '^best so far: iou '
+for np in 1 3; do
+	train $np --evaluate --load C-0001.h5 --loss recall,iou --kv-store dist_allreduce $data
+	grep -E '^(class|confusion of class) |Validation-(recall|iou)=' "$log" >classes.$np
+done
+cmp classes.1 classes.3 || fail "other classes with 3 workers"
+[ "$(grep -c '^confusion of class' classes.1)" = 10 ] || fail "$(cat classes.1)"
+awk '/^confusion/ { for (i = 5; i <= NF; i++) n += $i } END { exit n != 20 }' classes.1 || fail "not 20 predictions"
+train 1 --network mlp $data --num-epochs 1 --loss auc
+expect 'warning: validation: auc is not defined: it needs two classes'
+
+part "classes with weights, and one that is ignored"
+weights=1,1,1,1,1,1,1,1,1,1
+train 1 --network mlp $data --num-epochs 1
+plainly=$(grep -o 'Validation-.*' "$log")
+train 1 --network mlp $data --num-epochs 1 --class-weights $weights --model-prefix D
+[ "$(grep -o 'Validation-.*' "$log")" = "$plainly" ] || fail "weights of 1: $(grep -o 'Validation-.*' "$log")"
+train 3 --network mlp $data --num-epochs 2 --class-weights 1,2,3,4,5,6,7,8,9,.5 --ignore-class 3 --model-prefix D \
+	--overwrite 1 --kv-store dist_sync
+last() { grep -o 'Validation-.*' "$log" | tail -n 2; }
+trained=$(last)
+train 3 --network mlp $data --num-epochs 2 --resume D-0001.h5 --kv-store dist_sync
+[ "$(last)" = "$trained" ] || fail "after it resumed: $(last)"
+refuse '--class-weights 1,2.*: D-0002.h5 was saved with class-weights 1,2,3,4' --evaluate --load D-0002.h5 \
+	--class-weights $weights $data
+refuse 'network mlp: \(--class-weights\) 1,2: 2 weights of 10 classes' --network mlp --class-weights 1,2 $data
+refuse 'network mlp: \(--class-weights\) 1,x: numbers above 0' --network mlp --class-weights 1,x $data
+refuse '--class-weights is a setting of softmax, not of mse' --network mlp --objective mse --class-weights 1 $data
+refuse 'network mlp: regionloss dice needs an input' --network mlp --objective dice $data
 
 part "one of before, without the attribute, is of classes"
 train 1 --network mlp $data --num-epochs 1 --model-prefix O

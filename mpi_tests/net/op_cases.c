@@ -21,6 +21,7 @@
 #define POSITIONS(...) .kind = MU_OP_POSITIONS, ATTR(positions, __VA_ARGS__)
 #define ELEMENT(...) \
 	.kind = MU_OP_ELEMENT_LOSS, ATTR(element_loss, .form = MU_ELEMENT_##__VA_ARGS__)
+#define SOFTMAX .kind = MU_OP_SOFTMAX
 #define DICE(s) .kind = MU_OP_REGION_LOSS, ATTR(region_loss, .smooth = s)
 #define STEP(number) .kind = MU_OP_STEP, ATTR(step, number)
 #define K(...) .kernel = {__VA_ARGS__}
@@ -143,7 +144,6 @@ const struct op_case op_cases[] = {
 	{"conv tanh", CONV(20, K(5, 5)), IN(IMAGE(3, 1, 9, 9)), .fused = &tanh_, .frozen = 1},
 	{"conv tanh 32", CONV(32, K(1, 1), NO_BIAS), IN(IMAGE(2, 16, 4, 5)), .fused = &tanh_},
 	{"conv sigmoid", CONV(6, K(2, 2), GROUPS(2)), IN(IMAGE(2, 4, 4, 5)), .fused = &sigmoid},
-
 	{"dense", DENSE(7), IN(VECTOR(5, 13))},
 	{"dense 12 to 4100", DENSE(4100), IN(VECTOR(18, 12)), .tolerance = 1e-4,
 	 .no_differences = true},
@@ -158,11 +158,9 @@ const struct op_case op_cases[] = {
 	{"dense relu", DENSE(9), IN(VECTOR(4, 6)), .fused = &relu},
 	{"dense tanh", DENSE(20), IN(IMAGE(2, 16, 2, 2)), .fused = &tanh_},
 	{"dense sigmoid, frozen", DENSE(3), IN(VECTOR(2, 10)), .fused = &sigmoid, .frozen = 1},
-
 	{"dense image 17", DENSE(10), IN(IMAGE(2, 17, 2, 3))},
 	{"dense image of 1x1", DENSE(10), IN(IMAGE(4, 64, 1, 1))},
 	{"dense image 16, batch 1", DENSE(7, NO_BIAS), IN(IMAGE(1, 16, 3, 3)), .fused = &relu},
-
 	{"relu", ACT(relu), IN(IMAGE(2, 3, 5, 4))},
 	{"relu in place", ACT(relu), IN(IMAGE(2, 3, 5, 4)), .in_place = true},
 	{"relu 16 in place", ACT(relu), IN(IMAGE(2, 16, 3, 4)), .in_place = true},
@@ -448,45 +446,7 @@ const struct op_case op_cases[] = {
 	{"conv over steps 16 to 32", CONV(32, K(1, 1), NO_BIAS), IN(IMAGE(2, 16, 5, 1))},
 	{"conv over steps, relu", CONV(16, K(1, 1)), IN(IMAGE(2, 7, 5, 1)), .fused = &relu},
 	{"conv over steps frozen", CONV(9, K(1, 1)), IN(IMAGE(2, 3, 4, 1)), .frozen = 1},
-
-	{"softmax", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 10))},
-	{"softmax 3 of 5 count", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 10)), .count = 3},
-	{"softmax none of 4 counts", .kind = MU_OP_SOFTMAX, IN(VECTOR(4, 7)), .count = OP_NO_ROWS},
-	{"softmax 1 of 4 counts", .kind = MU_OP_SOFTMAX, IN(VECTOR(4, 7)), .count = 1},
-	{"softmax batch 1", .kind = MU_OP_SOFTMAX, IN(VECTOR(1, 2))},
-	{"softmax 1000 classes", .kind = MU_OP_SOFTMAX, IN(VECTOR(3, 1000)), .count = 2},
-	{"softmax smooth", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 7)), .count = 4, .smoothing = 0.3f},
-	{"softmax ignore", .kind = MU_OP_SOFTMAX, IN(VECTOR(9, 3)), .use_ignore = true},
-	{"softmax steps", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 5, 4, 3))},
-	{"softmax steps, 16", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 16, 2, 5)), .count = 2},
-	{"softmax steps, ignore", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 17, 6, 1)), .count = 2,
-	 .smoothing = 0.1f, .use_ignore = true},
-	{"softmax steps, 32", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 3, 3)), .smoothing = 0.9f},
-	{"softmax one step", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 3, 1, 1)), .use_ignore = true},
-	{"softmax far", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 40)), .count = 4, .far = true},
-	{"softmax steps, far", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 32, 7, 10)), .far = true},
-	{"softmax far and smooth", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 3, 3)), .far = true,
-	 .smoothing = 0.1f},
-	{"softmax weighted", .kind = MU_OP_SOFTMAX, IN(VECTOR(5, 7)), .count = 4, .weighted = true},
-	{"softmax weighted, smooth, ignore", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 5, 4, 3)),
-	 .smoothing = 0.2f, .use_ignore = true, .weighted = true},
-	{"softmax weighted, 16", .kind = MU_OP_SOFTMAX, IN(IMAGE(3, 16, 5, 1)), .weighted = true},
-	{"dice", DICE(1e-5f), IN(IMAGE(3, 4, 3, 5))},
-	{"dice ignore", DICE(1), IN(IMAGE(3, 3, 4, 4)), .count = 1, .use_ignore = true},
-	{"dice 16, none counts", DICE(0.5f), IN(IMAGE(2, 16, 2, 3)), .count = OP_NO_ROWS},
-	{"mse", ELEMENT(SQUARED), IN(VECTOR(5, 6))},
-	{"mse 2 of 3 count", ELEMENT(SQUARED), IN(IMAGE(3, 4, 5, 3)), .count = 2},
-	{"mse none of 3 counts", ELEMENT(SQUARED), IN(VECTOR(3, 2)), .count = OP_NO_ROWS},
-	{"mse of one", ELEMENT(SQUARED), IN(VECTOR(1, 1))},
-	{"mae", ELEMENT(ABSOLUTE), IN(VECTOR(4, 9))},
-	{"mae of images", ELEMENT(ABSOLUTE), IN(IMAGE(2, 16, 3, 2))},
-	{"huber", ELEMENT(HUBER, .delta = 0.5f), IN(VECTOR(6, 7)), .count = 5},
-	{"huber of images", ELEMENT(HUBER, .delta = 0.25f), IN(IMAGE(2, 3, 4, 4))},
-	{"bce", ELEMENT(LOGISTIC), IN(VECTOR(4, 5)), .count = 3},
-	{"bce of images", ELEMENT(LOGISTIC), IN(IMAGE(2, 1, 6, 5))},
-	{"bce frozen", ELEMENT(LOGISTIC), IN(VECTOR(2, 3)), .frozen = 1},
-
-	{"softmax steps frozen", .kind = MU_OP_SOFTMAX, IN(IMAGE(2, 16, 2, 2)), .frozen = 1},
+#include "cases/losses.def"
 #include "cases/volumes.def"
 };
 /* clang-format on */

@@ -9,8 +9,6 @@
 
 #include "op_memory.h"
 
-/* ---- memory ---- */
-
 /* The rig's own memory, full of NaN. */
 static enum mu_status own(struct op_rig *rig, void **out, size_t nbytes)
 {
