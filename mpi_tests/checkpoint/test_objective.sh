@@ -116,11 +116,16 @@ last() { grep -o 'Validation-.*' "$log" | tail -n 2; }
 trained=$(last)
 train 3 --network mlp $data --num-epochs 2 --resume D-0001.h5 --kv-store dist_sync
 [ "$(last)" = "$trained" ] || fail "after it resumed: $(last)"
-refuse '--class-weights 1,2.*: D-0002.h5 was saved with class-weights 1,2,3,4' --evaluate --load D-0002.h5 \
+refuse '--class-weights 1,1.*: D-0002.h5 was saved with class-weights 1,2,3,4' --evaluate --load D-0002.h5 \
 	--class-weights $weights $data
 refuse 'network mlp: \(--class-weights\) 1,2: 2 weights of 10 classes' --network mlp --class-weights 1,2 $data
 refuse 'network mlp: \(--class-weights\) 1,x: numbers above 0' --network mlp --class-weights 1,x $data
 refuse '--class-weights is a setting of softmax, not of mse' --network mlp --objective mse --class-weights 1 $data
+printf 'the cat sees\nthe dog sees\na bird sings\nthe bird sees the cat\n' >train.txt
+refuse '--ignore-class: of a text number 0' --network lstm --num-layers 1 --num-hidden 4 --num-embed 4 \
+	--data-train train.txt --text words --buckets 6 --num-epochs 1 --ignore-class 2 $plain
+refuse 'network lstm: its loss is mean squared error; a text needs one of classes' --network lstm --num-layers 1 \
+	--num-hidden 4 --num-embed 4 --data-train train.txt --text words --buckets 6 --num-epochs 1 --objective mse $plain
 refuse 'network mlp: regionloss dice needs an input' --network mlp --objective dice $data
 
 part "one of before, without the attribute, is of classes"

@@ -46,6 +46,19 @@ void test_dropout(const struct variant *v)
 
 enum { MAX_ROWS = 7 };
 
+static void weigh(struct cuda_targets *t)
+{
+	float *weights = rig_floats(t->classes, 88);
+	double sum = 0;
+
+	for (size_t k = 0; k < t->classes; k++) {
+		weights[k] = 1 + (float)(k % 3) / 2;
+		sum += (double)weights[k];
+	}
+	t->weights = weights;
+	t->mean_weight = (float)(sum / (double)t->classes);
+}
+
 static struct cuda_targets targets_of(const struct variant *v, size_t samples)
 {
 	const size_t n = samples * v->area;
@@ -60,16 +73,29 @@ static struct cuda_targets targets_of(const struct variant *v, size_t samples)
 
 	for (size_t i = 0; i < n; i++)
 		labels[i] = (float)(i * 7 % v->channels);
+	if (v->odd && samples > 1)
+		weigh(&t);
 	return t;
 }
 
-/* The probability that prediction i should give class c, or -1 if it does not count. */
+/* The probability that prediction i should give class c, by the weight of that, or -1 if it does
+ * not count. */
 static double wanted(const struct cuda_targets *t, size_t i, size_t c)
 {
 	if (i / t->area >= t->count || (t->use_ignore && t->labels[i] == t->ignored))
 		return -1;
-	return (c == (size_t)t->labels[i] ? 1 - (double)t->smoothing : 0) +
-	       (double)t->smoothing / (double)t->classes;
+	return ((c == (size_t)t->labels[i] ? 1 - (double)t->smoothing : 0) +
+		(double)t->smoothing / (double)t->classes) *
+	       (t->weights ? (double)t->weights[c] : 1);
+}
+
+static double all_wanted(const struct cuda_targets *t, size_t i)
+{
+	double sum = 0;
+
+	for (size_t c = 0; c < t->classes; c++)
+		sum += wanted(t, i, c);
+	return sum;
 }
 
 static double score(const struct variant *v, const struct cuda_softmax *a, const void *x, size_t i,
@@ -87,6 +113,7 @@ static void check_prediction(const struct variant *v, const struct cuda_softmax 
 	const int counted = wanted(&a->t, i, 0) >= 0;
 	const size_t label = counted ? (size_t)a->t.labels[i] : 0;
 	double largest = -INFINITY, sum = 0, loss = 0, own, p, q;
+	const double all = all_wanted(&a->t, i);
 	float *result = rig_floats(1, 0);
 	size_t place = 0, at;
 
@@ -103,7 +130,7 @@ static void check_prediction(const struct variant *v, const struct cuda_softmax 
 		if (q > 0)
 			loss += q * (log(sum) + largest - s);
 		place += s > own || (s == own && c < label);
-		rig_expect(a->y, v->type, at, a->scale == 0 ? p : q < 0 ? 0 : 3 * (p - q));
+		rig_expect(a->y, v->type, at, a->scale == 0 ? p : q < 0 ? 0 : 3 * (p * all - q));
 	}
 	*result = (float)a->predictions[i].loss;
 	rig_expect(result, CUDA_FLOAT32, 0, loss);
@@ -159,9 +186,11 @@ void test_softmax_backward(const struct variant *v)
 	RUN(softmax_backward, v, &a);
 	for (size_t i = 0; i < v->n; i++) {
 		const size_t c = i / v->area % v->channels;
-		const double q = wanted(&a.t, i / v->area / v->channels * v->area + i % v->area, c);
+		const size_t at = i / v->area / v->channels * v->area + i % v->area;
+		const double q = wanted(&a.t, at, c);
 
-		rig_expect(a.dx, CUDA_FLOAT32, i, q < 0 ? 0 : 3 * ((double)a.p[i] - q));
+		rig_expect(a.dx, CUDA_FLOAT32, i,
+			   q < 0 ? 0 : 3 * ((double)a.p[i] * all_wanted(&a.t, at) - q));
 	}
 }
 

@@ -350,6 +350,10 @@ enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_rank
 	find_facts(v);
 	MU_TRY(mu_conf_optimizer_settle(o, v));
 	MU_TRY(mu_conf_owner_check(o, v));
+	if (v->facts.of_text && mu_options_given(o, "ignore-class"))
+		MU_FAIL(MU_ERR_USAGE,
+			"--ignore-class: of a text number 0, which fills sequences up, is ignored, "
+			"and no other");
 	MU_TRY(mu_option_rules_check(o, &mu_conf_rules));
 	MU_TRY(mu_conf_compression_settle(o, v));
 	MU_TRY(check_data(v));

@@ -15,7 +15,7 @@ static int shape(struct net_draft *d)
 	if (!(l->smooth > 0))
 		return mu_layer_fail(d->net, "has smooth %g; it must be above 0",
 				     (double)l->smooth);
-	snprintf(form, sizeof form, "(n, %zu, h, w)", classes);
+	snprintf(form, sizeof form, "(n, %zu, h, w) or (n, %zu, d, h, w)", classes, classes);
 	if (d->in->ndims < 3 || d->in->dims[1] != classes)
 		return mu_layer_needs(d->net, form, d->in);
 	return 0;
