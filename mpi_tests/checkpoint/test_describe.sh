@@ -36,7 +36,7 @@ expect '^options from out/m-0002.h5: network mlp, num-classes 10$'
 validation | cmp - trained || fail "other results than in training"
 train 1 --predict p.csv --load out/m-0002.h5 --data-dir set $plain
 train 1 --summary --load out/m-0002.h5 --data-dir set
-train 1 --network mlp --num-layers 0 --evaluate --load out/m-0002.h5 --data-dir set $plain
+train 1 --network mlp --num-classes 0 --evaluate --load out/m-0002.h5 --data-dir set $plain
 expect_none '^options from.*network'
 refuse '--network lenet: out/m-0002.h5 was saved with network mlp; leave the option out' 1 \
 	--network lenet --evaluate --load out/m-0002.h5 --data-dir set $plain

@@ -123,9 +123,10 @@ refuse 'network mlp: \(--class-weights\) 1,x: numbers above 0' --network mlp --c
 refuse '--class-weights is a setting of softmax, not of mse' --network mlp --objective mse --class-weights 1 $data
 printf 'the cat sees\nthe dog sees\na bird sings\nthe bird sees the cat\n' >train.txt
 refuse '--ignore-class: of a text number 0' --network lstm --num-layers 1 --num-hidden 4 --num-embed 4 \
-	--data-train train.txt --text words --buckets 6 --num-epochs 1 --ignore-class 2 $plain
+	--data-train train.txt --text words --buckets 6 --num-epochs 1 --ignore-class 2 ${plain/size 5/size 4}
 refuse 'network lstm: its loss is mean squared error; a text needs one of classes' --network lstm --num-layers 1 \
-	--num-hidden 4 --num-embed 4 --data-train train.txt --text words --buckets 6 --num-epochs 1 --objective mse $plain
+	--num-hidden 4 --num-embed 4 --data-train train.txt --text words --buckets 6 --num-epochs 1 \
+	--objective mse ${plain/size 5/size 4}
 refuse 'network mlp: regionloss dice needs an input' --network mlp --objective dice $data
 
 part "one of before, without the attribute, is of classes"
