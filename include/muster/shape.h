@@ -36,7 +36,7 @@ size_t mu_shape_positions(const struct mu_shape *shape);
 /* Size of the axis of space `axis`, from 0; 1 if there is no such axis. */
 size_t mu_shape_space(const struct mu_shape *shape, int axis);
 bool mu_shape_equal(const struct mu_shape *a, const struct mu_shape *b);
-/* "(64, 20, 24, 24)" into text; returns text. */
+/* "(64, 20, 24, 24)", of any batch, 0, "(n, 20, 24, 24)", into text; returns text. */
 const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbytes);
 
 /* ---- samples ---- */

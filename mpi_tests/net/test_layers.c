@@ -71,6 +71,6 @@ int main(void)
 	check_case(3, MU_ERR_USAGE, "has an input of 5 x 4, and its window of 3 x 7");
 	for (long layer = 4; layer <= 10; layer++)
 		check_case(layer, MU_ERR_USAGE, "attr");
-	check_case(11, MU_ERR_USAGE, "lstm0 needs an input (n, c, steps, 1), not (0, 40)");
+	check_case(11, MU_ERR_USAGE, "lstm0 needs an input (n, c, steps, 1), not (n, 40)");
 	return check_failures() ? 1 : 0;
 }

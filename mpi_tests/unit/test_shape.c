@@ -57,7 +57,7 @@ static void test_texts(void)
 	struct mu_shape parsed, most = {5, {0, 99999, 99999, 99999, 99999}};
 	char text[MU_SAMPLE_TEXT];
 
-	CHECK(strcmp(mu_shape_text(&picture, text, sizeof text), "(0, 3, 28, 20)") == 0);
+	CHECK(strcmp(mu_shape_text(&picture, text, sizeof text), "(n, 3, 28, 20)") == 0);
 	CHECK(strcmp(mu_sample_text(&volume, " x ", text, sizeof text), "2 x 3 x 4 x 5") == 0);
 	CHECK(strcmp(mu_sample_text(&none, ",", text, sizeof text), "") == 0);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

@@ -63,9 +63,10 @@ static void join(const struct mu_shape *shape, int from, const char *separator, 
 const char *mu_shape_text(const struct mu_shape *shape, char *text, size_t nbytes)
 {
 	char sizes[MU_SAMPLE_TEXT + 24];
+	const bool any = shape->ndims > 0 && shape->dims[0] == 0;
 
-	join(shape, 0, ", ", sizes, sizeof sizes);
-	snprintf(text, nbytes, "(%s)", sizes);
+	join(shape, any ? 1 : 0, ", ", sizes, sizeof sizes);
+	snprintf(text, nbytes, "(%s%s%s)", any ? "n" : "", any && *sizes ? ", " : "", sizes);
 	return text;
 }
 
