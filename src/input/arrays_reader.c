@@ -141,7 +141,8 @@ out:
 static enum mu_status count_arrays(const char *path, size_t *n)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_rows_config config = {.data = path, .unlabelled = true, .columns = "none"};
+	const struct mu_rows_config config = {
+		.data = path, .unlabelled = true, .columns = "none", .count = true};
 	struct mu_rows_pair pair;
 
 	MU_TRY(mu_rows_open(&pair, &config));

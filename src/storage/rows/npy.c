@@ -259,6 +259,8 @@ static enum mu_status place(struct mu_rows *rows, struct mu_rows_piece *part, si
 	enum mu_status st = MU_OK;
 	const size_t width = mu_cell_bytes(rows->cell);
 
+	if (part->count)
+		return MU_OK;
 	if (!part->file) {
 		memmove(part->memory, part->memory + data, nbytes);
 		rows->memory = part->memory;
@@ -306,9 +308,8 @@ static enum mu_status open_npy(struct mu_rows_pair *pair, const struct mu_rows_c
 {
 	enum mu_status st = MU_OK;
 	struct mu_file file;
-	struct mu_rows_piece part = {.file = &file};
+	struct mu_rows_piece part = {.file = &file, .count = config->count};
 
-	(void)config;
 	(void)member;
 	mu_file_init(&file);
 	MU_TRY(mu_rows_set_name(&pair->data, path, NULL));

@@ -68,6 +68,7 @@ struct mu_rows_config {
 	bool unlabelled;     /* data without targets are no error */
 	bool targets_alone;  /* set for formats: the file has the targets of another's samples */
 	bool skip;           /* cells of a text without a number: NaN, and no error yet */
+	bool count;          /* only how many rows there are: a .npy file's numbers are not read */
 };
 
 /* ---- files of bytes, which keep their pixels and labels as such ---- */
@@ -138,6 +139,7 @@ struct mu_rows_piece {
 	struct mu_file *file; /* NULL: memory */
 	uint8_t *memory;      /* n bytes; owned by the array after a success */
 	size_t at, n;         /* in the file */
+	bool count;           /* as in struct mu_rows_config */
 };
 
 /* Sets rows from a part, whose file it takes over (and sets it to none) if rows stay there. */
