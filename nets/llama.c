@@ -29,7 +29,7 @@ static const struct mu_option settings[] = {
 	 .record = MU_RECORD_SHAPES,
 	 .help = "N  units of a gated layer (0: 8/3 of the width, up to a multiple of 32)"},
 	{MU_SETTING("num-positions", INT, struct settings, positions), .automatic = true,
-	 .similar = "n-positions|max-position-embeddings|n-ctx", .initial = "0", .max = 1 << 20,
+	 .similar = "n-positions|max-position-embeddings|n-ctx", .initial = "0", .max = 1e9,
 	 .record = MU_RECORD_TOLD,
 	 .help = "N  most steps that it is for, at least the longest sequence (0: 2048, or that)"},
 	{MU_SETTING("rope-theta", REAL, struct settings, theta), .automatic = true,

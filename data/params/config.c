@@ -150,8 +150,9 @@ static enum mu_status check_word(const struct reading *r, const struct member *m
 	for (char *p = words; (p = strchr(p, '|'));)
 		*p = ',';
 	MU_FAIL(MU_ERR_UNSUPPORTED,
-		"its config.json has \"%s\": %s, and network %s here computes with %s alone", name,
-		value, r->facts->network, words);
+		"its config.json has \"%s\": %s, and network %s here computes with %s alone; "
+		"--names plain converts the arrays under their names",
+		name, value, r->facts->network, words);
 out:
 	return st;
 }

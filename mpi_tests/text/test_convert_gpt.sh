@@ -112,7 +112,7 @@ summary
 echo '{"n_head": 4, "activation_function": "relu"}' >model/config.json
 convert model m.h5
 [ $status = 1 ] || fail "exit status $status of another activation"
-expect 'error: model: its config.json has "activation_function": "relu", and network gpt2 here .* "gelu_new",.* alone$'
+expect 'error: model: its config.json has "activation_function": "relu", .* "gelu_new",.* alone; --names plain'
 echo '{"n_head": ' >model/config.json
 convert model m.h5
 expect 'error: model: model/config.json, line 2, column 1: is no JSON: a value is missing'
