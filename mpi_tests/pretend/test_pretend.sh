@@ -189,6 +189,21 @@ expect_count 1 'warning: fused attention was asked for, and h0_attention is by p
 got=$(gpt_losses --devices ref --attention-algo fused)
 expect 'warning: --attention-algo fused has no effect: this job has no GPU$'
 
+part "llama: in all types, recomputed, by fused attention"
+llama="--network llama --num-layers 2 --num-hidden 16 --num-heads 2 --num-kv-heads 1 ${gpt#*--num-heads 4}"
+llama=${llama/--dropout 0.1/} llama=${llama/--lr 0.01/--lr 0.002}
+of_llama=$(gpt=$llama gpt_losses --devices ref)
+while read -r error options; do
+	got=$(gpt=$llama gpt_losses --gpus 0 --loss-scale 128 $options)
+	near "$of_llama" "$got" $error || fail "llama, $options: losses of $got, and $of_llama by ref"
+done <<-END
+	0.00001 --dtype float32 --recompute all
+	0.001 --dtype float16
+	0.005 --dtype bfloat16 --recompute all
+	0.001 --dtype float16 --attention-algo fused --verbose 1
+END
+expect_count 2 "attention of .*: cuDNN's engine 2 forward, 2 backward, 4 samples at a time"
+
 part "a large vocabulary: in half precision the gradient is where the scores were; also in micro-batches"
 many="--network gpt2 --num-layers 1 --num-hidden 16 --num-heads 2 --num-classes 4101 --seq-len 8 --batch-size 4
 	--benchmark 1 --num-batches 3 --num-epochs 1 --optimizer adamw --lr 0.001 --log-prefix none --log-time 0"
