@@ -31,6 +31,44 @@ struct mu_convolution {
 	bool no_bias;
 };
 
+/*
+ * Transposed convolution (Zeiler et al., Deconvolutional networks, 2010): y is made of x as the
+ * gradient of a convolution's input is made of that of its output, plus a bias. Weights are
+ * (channels of x, filters / groups, kernel...), as PyTorch's. Output size: (size - 1) stride - 2
+ * pad + dilate (kernel - 1) + extra + 1, where extra, less than the stride, chooses between sizes
+ * that the convolution brings to the same one (PyTorch's output_padding, MXNet's adj).
+ */
+struct mu_deconvolution {
+	int filters;
+	int kernel[MU_MAX_SPACE], pad[MU_MAX_SPACE], extra[MU_MAX_SPACE];
+	int stride[MU_MAX_SPACE], dilate[MU_MAX_SPACE]; /* 0 means 1 */
+	int groups;                                     /* 0 means 1 */
+	bool no_bias;
+};
+
+/*
+ * By axis from n to m elements: m is `size`, or n `scale`. Nearest: y[o] = x[floor(o n / m)].
+ * Linear: y[o] is between the two elements around (o + 1/2) n / m - 1/2, or with align_corners
+ * around o (n - 1) / (m - 1), x[0] before the first; of several axes the product of their weights.
+ */
+struct mu_upsampling {
+	bool linear; /* else nearest */
+	bool align_corners;
+	int scale[MU_MAX_SPACE]; /* 0 means 1 */
+	int size[MU_MAX_SPACE];  /* 0: by scale */
+};
+
+/* Elements of this value before and after each axis of space; negative numbers cut as many off. */
+struct mu_pad {
+	int before[MU_MAX_SPACE], after[MU_MAX_SPACE];
+	float value;
+};
+
+/* `size` elements of each axis of space from `start` on. */
+struct mu_crop {
+	int start[MU_MAX_SPACE], size[MU_MAX_SPACE];
+};
+
 struct mu_fully_connected {
 	int units;
 	bool no_bias;
@@ -39,7 +77,11 @@ struct mu_fully_connected {
 /*
  * GELU(x) = x / 2 (1 + erf(x / sqrt 2)); GELU_TANH approximates it by x / 2 (1 + tanh(sqrt(2 / pi)
  * (x + 0.044715 x^3))), as GPT-2 does (Hendrycks and Gimpel, Gaussian error linear units, 2016).
- * SiLU(x) = x sigmoid(x).
+ * SiLU(x) = x sigmoid(x). With the parameter p (0 means the default):
+ *	LEAKY_RELU(x) = max(x, 0) + p min(x, 0), p = 0.01 (Maas et al., 2013)
+ *	ELU(x) = x above 0, else p (e^x - 1), p = 1 (Clevert et al., 2016)
+ *	SOFTPLUS(x) = ln(1 + e^(p x)) / p, p = 1
+ *	SCALED_TANH(x) = p tanh(x), p = 1
  */
 enum mu_activation_kind {
 	MU_ACTIVATION_RELU,
@@ -48,11 +90,18 @@ enum mu_activation_kind {
 	MU_ACTIVATION_GELU,
 	MU_ACTIVATION_GELU_TANH,
 	MU_ACTIVATION_SILU,
+	MU_ACTIVATION_LEAKY_RELU,
+	MU_ACTIVATION_ELU,
+	MU_ACTIVATION_SOFTPLUS,
+	MU_ACTIVATION_SCALED_TANH,
+	MU_ACTIVATION_N,
 };
 
 struct mu_activation {
 	enum mu_activation_kind kind;
+	float parameter; /* p; 0 where there is none */
 };
+/* Does its gradient need the input? */
 bool mu_activation_is_smooth(enum mu_activation_kind kind);
 
 /*
@@ -112,6 +161,16 @@ struct mu_batch_norm {
 	float eps;
 	float momentum;
 	bool fix_gamma;
+};
+
+/*
+ * y = (x - mean) / sqrt(var + eps) gamma + beta, with mean and biased variance over a sample's
+ * channels of a group and all their positions (Wu and He, Group normalization, 2018); groups 0:
+ * each channel is one (Ulyanov et al., Instance normalization, 2016). Parameters: gamma, beta (c).
+ */
+struct mu_group_norm {
+	float eps;
+	int groups; /* divides c */
 };
 
 /*

@@ -37,12 +37,12 @@
 #define VOLUME(n, c, d, h, w) {5, {n, c, d, h, w}}
 #define VECTOR(n, c) {2, {n, c}}
 
-static const struct mu_activation relu = {MU_ACTIVATION_RELU};
-static const struct mu_activation tanh_ = {MU_ACTIVATION_TANH};
-static const struct mu_activation sigmoid = {MU_ACTIVATION_SIGMOID};
-static const struct mu_activation gelu = {MU_ACTIVATION_GELU};
-static const struct mu_activation gelu_tanh = {MU_ACTIVATION_GELU_TANH};
-static const struct mu_activation silu = {MU_ACTIVATION_SILU};
+static const struct mu_activation relu = {.kind = MU_ACTIVATION_RELU};
+static const struct mu_activation tanh_ = {.kind = MU_ACTIVATION_TANH};
+static const struct mu_activation sigmoid = {.kind = MU_ACTIVATION_SIGMOID};
+static const struct mu_activation gelu = {.kind = MU_ACTIVATION_GELU};
+static const struct mu_activation gelu_tanh = {.kind = MU_ACTIVATION_GELU_TANH};
+static const struct mu_activation silu = {.kind = MU_ACTIVATION_SILU};
 
 const struct op_case op_cases[] = {
 	{"conv", CONV(5, K(3, 2)), IN(IMAGE(2, 3, 9, 7))},
@@ -447,6 +447,7 @@ const struct op_case op_cases[] = {
 	{"conv over steps, relu", CONV(16, K(1, 1)), IN(IMAGE(2, 7, 5, 1)), .fused = &relu},
 	{"conv over steps frozen", CONV(9, K(1, 1)), IN(IMAGE(2, 3, 4, 1)), .frozen = 1},
 #include "cases/losses.def"
+#include "cases/spaces.def"
 #include "cases/volumes.def"
 };
 /* clang-format on */

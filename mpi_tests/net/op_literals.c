@@ -2,13 +2,13 @@
 /* Numbers worked out by hand, and refusals. A new one: an entry here. */
 #include "op_literals.h"
 
-static const struct mu_activation relu = {MU_ACTIVATION_RELU};
+static const struct mu_activation relu = {.kind = MU_ACTIVATION_RELU};
 
 /* clang-format off */
 #define ATTR(kind, ...) .attr = &(const struct mu_##kind){__VA_ARGS__}
 #define CONV(...) .kind = MU_OP_CONVOLUTION, ATTR(convolution, .filters = __VA_ARGS__)
 #define DENSE(...) .kind = MU_OP_FULLY_CONNECTED, ATTR(fully_connected, .units = __VA_ARGS__)
-#define RELU .kind = MU_OP_ACTIVATION, ATTR(activation, MU_ACTIVATION_RELU)
+#define RELU .kind = MU_OP_ACTIVATION, ATTR(activation, .kind = MU_ACTIVATION_RELU)
 #define MAXIMUM(...) .kind = MU_OP_POOLING, ATTR(pooling, __VA_ARGS__)
 #define AVERAGE(...) .kind = MU_OP_POOLING, ATTR(pooling, .average = true, __VA_ARGS__)
 #define NORM(...) .kind = MU_OP_BATCH_NORM, ATTR(batch_norm, .momentum = 0.5f, .eps = __VA_ARGS__)
@@ -70,12 +70,12 @@ const struct op_literal op_literals[] = {
 	},
 	{
 		.c = {"tanh by hand", .kind = MU_OP_ACTIVATION,
-		      ATTR(activation, MU_ACTIVATION_TANH), IN(VECTOR(1, 1))},
+		      ATTR(activation, .kind = MU_ACTIVATION_TANH), IN(VECTOR(1, 1))},
 		.in = {0.5f}, .out_grad = {1}, .out = {0.462117157f}, .in_grad = {0.786447733f},
 	},
 	{
 		.c = {"sigmoid by hand", .kind = MU_OP_ACTIVATION,
-		      ATTR(activation, MU_ACTIVATION_SIGMOID), IN(VECTOR(1, 1))},
+		      ATTR(activation, .kind = MU_ACTIVATION_SIGMOID), IN(VECTOR(1, 1))},
 		.in = {0.5f}, .out_grad = {1}, .out = {0.622459331f}, .in_grad = {0.235003712f},
 	},
 	{
@@ -183,6 +183,68 @@ const struct op_literal op_literals[] = {
 		.c = {"lrn by hand", LRN(3, .alpha = 3, .beta = 1, .k = 1), IN(IMAGE(1, 3, 1, 1))},
 		.in = {1, -2, 2}, .out_grad = {6, 0, 0}, .out = {1.0f / 6, -0.2f, 2.0f / 9},
 		.in_grad = {1 - 2 * 1 / 6.0f, 4 / 6.0f, 0},
+	},
+	{
+		.c = {"transposed by hand", .kind = MU_OP_DECONVOLUTION,
+		      ATTR(deconvolution, .filters = 1, K(1, 2), S(1, 2)), IN(IMAGE(1, 1, 1, 2))},
+		.in = {1, 2}, .params = {{3, 4}, {0.5f}}, .out_grad = {1, 2, 3, 4},
+		.out = {3.5f, 4.5f, 6.5f, 8.5f}, .in_grad = {3 + 8, 9 + 16},
+		.param_grads = {{1 + 6, 2 + 8}, {1 + 2 + 3 + 4}},
+	},
+	{
+		.c = {"nearest by hand", .kind = MU_OP_UPSAMPLING,
+		      ATTR(upsampling, .scale = {1, 2}), IN(IMAGE(1, 1, 1, 2))},
+		.in = {1, 2}, .out_grad = {1, 2, 3, 4}, .out = {1, 1, 2, 2}, .in_grad = {3, 7},
+	},
+	{
+		/* at -1/4, 1/4, 3/4, 5/4: as PyTorch's interpolate without align_corners */
+		.c = {"linear by hand", .kind = MU_OP_UPSAMPLING,
+		      ATTR(upsampling, .linear = true, .scale = {1, 2}), IN(IMAGE(1, 1, 1, 2))},
+		.in = {1, 2}, .out_grad = {1, 2, 3, 4}, .out = {1, 1.25f, 1.75f, 2},
+		.in_grad = {1 + 1.5f + 0.75f, 0.5f + 2.25f + 4},
+	},
+	{
+		.c = {"linear by hand, corners", .kind = MU_OP_UPSAMPLING,
+		      ATTR(upsampling, .linear = true, .align_corners = true, .size = {0, 3}),
+		      IN(IMAGE(1, 1, 1, 2))},
+		.in = {1, 2}, .out_grad = {1, 2, 3}, .out = {1, 1.5f, 2}, .in_grad = {2, 4},
+	},
+	{
+		.c = {"pad and crop by hand", .kind = MU_OP_PAD,
+		      ATTR(pad, .before = {0, 1}, .after = {0, -1}, .value = 9),
+		      IN(IMAGE(1, 1, 1, 3))},
+		.in = {1, 2, 3}, .out_grad = {4, 5, 6}, .out = {9, 1, 2}, .in_grad = {5, 6, 0},
+	},
+	{
+		/* mean 2, sqrt(1 + 3) = 2: xhat = -1/2, 1/2; g = 2, 4 */
+		.c = {"instance norm by hand", .kind = MU_OP_GROUP_NORM,
+		      ATTR(group_norm, .eps = 3), IN(IMAGE(1, 1, 1, 2))},
+		.in = {1, 3}, .params = {{2}, {1}}, .out_grad = {1, 2}, .out = {0, 2},
+		.in_grad = {(2 - 3 + 0.25f) / 2, (4 - 3 - 0.25f) / 2},
+		.param_grads = {{0.5f}, {3}},
+	},
+	{
+		.c = {"leaky relu by hand", .kind = MU_OP_SMOOTH,
+		      ATTR(activation, MU_ACTIVATION_LEAKY_RELU, 0.25f), IN(VECTOR(1, 2))},
+		.in = {-2, 3}, .out_grad = {1, 2}, .out = {-0.5f, 3}, .in_grad = {0.25f, 2},
+	},
+	{
+		/* -ln 2 */
+		.c = {"elu by hand", .kind = MU_OP_SMOOTH,
+		      ATTR(activation, MU_ACTIVATION_ELU, 2), IN(VECTOR(1, 2))},
+		.in = {-0.69314718f, 3}, .out_grad = {1, 2}, .out = {-1, 3}, .in_grad = {1, 2},
+	},
+	{
+		.c = {"softplus by hand", .kind = MU_OP_SMOOTH,
+		      ATTR(activation, MU_ACTIVATION_SOFTPLUS, 2), IN(VECTOR(1, 2))},
+		.in = {0, 100}, .out_grad = {1, 2}, .out = {0.69314718f / 2, 100},
+		.in_grad = {0.5f, 2},
+	},
+	{
+		/* tanh(ln 3 / 2) = 1/2 */
+		.c = {"scaled tanh by hand", .kind = MU_OP_SMOOTH,
+		      ATTR(activation, MU_ACTIVATION_SCALED_TANH, 3), IN(VECTOR(1, 2))},
+		.in = {0, 0.54930614f}, .out_grad = {1, 2}, .out = {0, 1.5f}, .in_grad = {3, 4.5f},
 	},
 	{
 		/* exp(0) : exp(ln 3) = 1 : 3; the second row does not count */

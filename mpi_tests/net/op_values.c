@@ -60,11 +60,49 @@ static struct mu_shape attention_shape(const struct op_case *c)
 	return out;
 }
 
+static struct mu_shape deconvolution_shape(const struct op_case *c)
+{
+	const struct mu_deconvolution *a = c->attr;
+	struct mu_shape out = c->in[0];
+
+	out.dims[1] = (size_t)a->filters;
+	for (int d = 0; d + 2 < out.ndims; d++)
+		out.dims[2 + d] = (out.dims[2 + d] - 1) * one_or(a->stride[d]) +
+				  one_or(a->dilate[d]) * (size_t)(a->kernel[d] - 1) +
+				  (size_t)a->extra[d] + 1 - 2 * (size_t)a->pad[d];
+	return out;
+}
+
+static struct mu_shape upsampling_shape(const struct op_case *c)
+{
+	const struct mu_upsampling *a = c->attr;
+	struct mu_shape out = c->in[0];
+
+	for (int d = 0; d + 2 < out.ndims; d++)
+		out.dims[2 + d] =
+			a->size[d] ? (size_t)a->size[d] : out.dims[2 + d] * one_or(a->scale[d]);
+	return out;
+}
+
+static struct mu_shape pad_shape(const struct op_case *c)
+{
+	const struct mu_pad *a = c->attr;
+	struct mu_shape out = c->in[0];
+
+	for (int d = 0; d + 2 < out.ndims; d++)
+		out.dims[2 + d] =
+			(size_t)((int)out.dims[2 + d] + a->before[d] + a->after[d]);
+	return out;
+}
+
 struct mu_shape op_output_shape(const struct op_case *c)
 {
 	struct mu_shape out = c->in[0];
 
 	switch (c->kind) {
+	case MU_OP_DECONVOLUTION: return deconvolution_shape(c);
+	case MU_OP_UPSAMPLING: return upsampling_shape(c);
+	case MU_OP_PAD: return pad_shape(c);
 	case MU_OP_CONVOLUTION: return convolution_shape(c);
 	case MU_OP_POOLING: return pooling_shape(c);
 	case MU_OP_FULLY_CONNECTED:
@@ -82,7 +120,12 @@ struct mu_shape op_output_shape(const struct op_case *c)
 		out.dims[3] = 1;
 		return out;
 	case MU_OP_STEP: return (struct mu_shape){2, {out.dims[0], out.dims[1]}};
-	case MU_OP_FLATTEN: return (struct mu_shape){2, {out.dims[0], features(&out)}};
+	case MU_OP_FLATTEN:
+		if (!c->attr)
+			return (struct mu_shape){2, {out.dims[0], features(&out)}};
+		out = *(const struct mu_shape *)c->attr;
+		out.dims[0] = c->in[0].dims[0];
+		return out;
 	case MU_OP_CONCAT:
 		for (int i = 1; i < OP_MAX_TENSORS; i++)
 			if (c->in[i].ndims)
@@ -119,7 +162,18 @@ int op_n_params(const struct op_case *c, struct mu_shape *shapes)
 		shapes[1] = (struct mu_shape){1, {(size_t)a->units}};
 		return a->no_bias ? 1 : 2;
 	}
-	if (c->kind == MU_OP_BATCH_NORM) {
+	if (c->kind == MU_OP_DECONVOLUTION) {
+		const struct mu_deconvolution *a = c->attr;
+
+		shapes[0] = (struct mu_shape){c->in[0].ndims,
+					      {c->in[0].dims[1],
+					       (size_t)a->filters / one_or(a->groups),
+					       (size_t)a->kernel[0], (size_t)a->kernel[1],
+					       (size_t)a->kernel[2]}};
+		shapes[1] = (struct mu_shape){1, {(size_t)a->filters}};
+		return a->no_bias ? 1 : 2;
+	}
+	if (c->kind == MU_OP_BATCH_NORM || c->kind == MU_OP_GROUP_NORM) {
 		shapes[0] = shapes[1] = (struct mu_shape){1, {c->in[0].dims[1]}};
 		return 2;
 	}
@@ -215,7 +269,7 @@ static enum kind_of_values input_kind(const struct op_case *c)
 		return QUARTERS;
 	if (c->kind == MU_OP_POOLING && !((const struct mu_pooling *)c->attr)->average)
 		return DISTINCT;
-	if (c->kind == MU_OP_ACTIVATION)
+	if (c->kind == MU_OP_ACTIVATION || c->kind == MU_OP_SMOOTH)
 		return NOT_ZERO;
 	if (c->kind == MU_OP_EMBEDDING)
 		return NUMBERS;

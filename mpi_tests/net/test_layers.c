@@ -14,6 +14,36 @@ static int pool(struct mu_net *net, int x, const struct mu_pooling *attr)
 	return mu_net_pooling(net, x, attr, "pool1");
 }
 
+/* Layers that change the axes of space. */
+static int build_space(struct mu_net *net, int x, long number)
+{
+	const struct mu_deconvolution extra = {.filters = 2, .kernel = {2, 2}, .extra = {0, 1}};
+	const struct mu_deconvolution gone = {.filters = 2, .kernel = {1, 1}, .pad = {3, 0}};
+	const struct mu_upsampling both = {.scale = {2, 2}, .size = {0, 8}};
+	const struct mu_crop outside = {{0, 2}, {5, 3}};
+	const struct mu_pad nothing = {.before = {-2, 0}, .after = {-3, 0}};
+	const struct mu_group_norm thirds = {1e-5f, 3};
+	const struct mu_activation negative = {MU_ACTIVATION_ELU, -1};
+	const struct mu_activation relu = {MU_ACTIVATION_RELU, 1};
+	const struct mu_shape other = MU_SAMPLE(2, 5, 3);
+
+	switch (number) {
+	case 12: return mu_net_deconvolution(net, x, &extra, NULL);
+	case 13: return mu_net_deconvolution(net, x, &gone, NULL);
+	case 14: return mu_net_upsampling(net, x, &both, NULL);
+	case 15: return mu_net_crop(net, x, &outside, NULL);
+	case 16: return mu_net_pad(net, x, &nothing, NULL);
+	case 17: return mu_net_group_norm(net, x, &thirds, NULL);
+	case 18: return mu_net_activation_of(net, x, &negative, NULL);
+	case 19: return mu_net_activation_of(net, x, &relu, NULL);
+	case 20: return mu_net_reshape(net, x, &other, NULL);
+	case 21: return mu_net_mean(net, x, 4, NULL);
+	case 22: return pool(net, mu_net_flatten(net, x, NULL), &(struct mu_pooling){.ceil = true});
+	case 23: return mu_net_mean(net, x, 3, NULL);
+	default: return x;
+	}
+}
+
 /* Inputs of (2, 5, 4). config->num_layers is the case. */
 static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
 {
@@ -37,7 +67,7 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	case 11:
 		x = mu_net_lstm(net, mu_net_flatten(net, x, NULL), &(struct mu_lstm){4}, NULL);
 		break;
-	default: break;
+	default: x = build_space(net, x, config->num_layers); break;
 	}
 	x = mu_net_fully_connected(
 		net, x, &(struct mu_fully_connected){.units = (int)config->classes}, NULL);
@@ -72,5 +102,23 @@ int main(void)
 	for (long layer = 4; layer <= 10; layer++)
 		check_case(layer, MU_ERR_USAGE, "attr");
 	check_case(11, MU_ERR_USAGE, "lstm0 needs an input (n, c, steps, 1), not (n, 40)");
+	check_case(12, MU_ERR_USAGE,
+		   "deconvolution0 has kernel 2 x 2, stride 1 x 1, padding 0 x 0, extra 0 x 1; "
+		   "kernel, stride and dilation must");
+	check_case(13, MU_ERR_USAGE, "leaves no output: less padding is needed");
+	check_case(14, MU_ERR_USAGE,
+		   "upsampling0 has scale 2 x 2, size 0 x 8; an axis has a scale");
+	check_case(15, MU_ERR_USAGE, "a crop of 3 from 2 on of an axis of 4");
+	check_case(16, MU_ERR_USAGE, "pad0 leaves nothing of (n, 2, 5, 4)");
+	check_case(17, MU_ERR_USAGE,
+		   "groupnorm0 has 2 channels, which cannot be cut into 3 groups");
+	check_case(18, MU_ERR_USAGE, "has the parameter -1; it must be above 0");
+	check_case(19, MU_ERR_USAGE, "activation0 has the parameter 1; this activation has none");
+	check_case(20, MU_ERR_USAGE,
+		   "flatten0 makes (n, 2, 5, 3) of (n, 2, 5, 4)");
+	check_case(21, MU_ERR_USAGE, "a mean over axes 0x4 of a tensor with 2 axes of space");
+	check_case(22, MU_ERR_USAGE,
+		   "pool1 needs an input (n, c, h, w) or (n, c, d, h, w), not (n, 40)");
+	check_case(23, MU_OK, "");
 	return check_failures() ? 1 : 0;
 }

@@ -481,7 +481,8 @@ int main(void)
 	test_refusals(&ref);
 	test_labels(&ref);
 	for (size_t i = 0; i < op_n_cases && check_is_asked("MU_TEST_DEVICES", "ref"); i++)
-		test_ref(&op_cases[i], &ref);
+		if (check_is_asked("MU_TEST_CASES", op_cases[i].name))
+			test_ref(&op_cases[i], &ref);
 	report("ref against finite differences");
 	for (size_t d = 0; mu_device_table[d]; d++)
 		for (int n_threads = 1; n_threads <= 2 && CHECK_IS_HERE(mu_device_table[d]);

@@ -80,17 +80,25 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	const struct mu_convolution first = {.filters = 8, .kernel = {3, 3, 3}, .pad = {1, 1, 1}, .no_bias = true};
 	const struct mu_convolution second = {.filters = 16, .kernel = {3, 2, 3}, .stride = {2, 1, 2}, .groups = 2};
 	const struct mu_convolution third = {.filters = 16, .kernel = {2, 2, 2}, .dilate = {1, 2, 1}};
+	const struct mu_deconvolution up = {.filters = 6, .kernel = {2, 2, 2}, .stride = {2, 2, 2}, .extra = {0, 1, 0}};
 	const struct mu_convolution last = {.filters = (int)config->classes, .kernel = {1, 1, 1}};
 	const struct mu_batch_norm norm = {.eps = 1e-5f, .momentum = 0.9f};
 	const struct mu_pooling pool = {.kernel = {2, 2, 2}, .stride = {2, 2, 2}};
-	int x = mu_net_convolution(net, mu_net_input(net), &first, NULL), y;
+	int x = mu_net_convolution(net, mu_net_input(net), &first, NULL), y, first_level;
 
 	x = mu_net_activation(net, mu_net_batch_norm(net, x, &norm, NULL), MU_ACTIVATION_RELU, NULL);
+	first_level = x;
 	x = mu_net_pooling(net, x, &pool, NULL);
 	y = mu_net_batch_norm(net, mu_net_convolution(net, x, &first, NULL), &norm, NULL);
 	x = mu_net_sum(net, 2, (int[]){x, y}, NULL);
 	x = mu_net_activation(net, mu_net_convolution(net, x, &second, NULL), MU_ACTIVATION_TANH, NULL);
 	x = mu_net_convolution(net, mu_net_dropout(net, x, 0.1f, NULL), &third, NULL);
+	x = mu_net_group_norm(net, mu_net_deconvolution(net, x, &up, NULL), &(struct mu_group_norm){1e-5f, 2}, NULL);
+	x = mu_net_activation_of(net, x, &(struct mu_activation){MU_ACTIVATION_LEAKY_RELU, 0.1f}, NULL);
+	x = mu_net_upsampling(net, x, &(struct mu_upsampling){.linear = true, .size = {6, 7, 8}}, NULL);
+	x = mu_net_pad(net, x, &(struct mu_pad){.before = {1, 0, 0}, .after = {0, 1, 0}}, NULL);
+	y = mu_net_crop(net, first_level, &(struct mu_crop){{0, 1, 2}, {7, 8, 8}}, NULL);
+	x = mu_net_concat(net, 2, (int[]){x, y}, NULL);
 	mu_net_softmax(net, mu_net_convolution(net, x, &last, NULL), NULL);
 	return MU_OK;
 }

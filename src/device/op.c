@@ -33,8 +33,7 @@ const char *mu_op_kind_name(enum mu_op_kind kind)
 
 bool mu_activation_is_smooth(enum mu_activation_kind kind)
 {
-	return kind == MU_ACTIVATION_GELU || kind == MU_ACTIVATION_GELU_TANH ||
-	       kind == MU_ACTIVATION_SILU;
+	return kind >= MU_ACTIVATION_GELU && kind < MU_ACTIVATION_N;
 }
 
 float mu_batch_loss_scale(const struct mu_batch *batch)

@@ -47,6 +47,23 @@ struct mu_window mu_window_of_convolution(const struct mu_convolution *a, const 
 	return w;
 }
 
+struct mu_window mu_window_of_deconvolution(const struct mu_deconvolution *a,
+					    const struct mu_shape *in)
+{
+	struct mu_window w = begin(in);
+
+	for (int d = w.first, i = 0; d < MU_MAX_SPACE; d++, i++) {
+		w.kernel[d] = a->kernel[i];
+		w.stride[d] = one_or(a->stride[i]);
+		w.pad[d] = a->pad[i];
+		w.dilate[d] = one_or(a->dilate[i]);
+		w.out[d] = w.in[d];
+		w.in[d] = (w.out[d] - 1) * w.stride[d] - 2 * w.pad[d] + mu_window_span(&w, d) +
+			  a->extra[i];
+	}
+	return w;
+}
+
 struct mu_window mu_window_of_pooling(const struct mu_pooling *a, const struct mu_shape *in)
 {
 	struct mu_window w = begin(in);

@@ -21,6 +21,9 @@ struct mu_window {
  * kernel does not fit. */
 struct mu_window mu_window_of_convolution(const struct mu_convolution *a,
 					  const struct mu_shape *in);
+/* Of the convolution that reads the output and writes this input. */
+struct mu_window mu_window_of_deconvolution(const struct mu_deconvolution *a,
+					    const struct mu_shape *in);
 struct mu_window mu_window_of_pooling(const struct mu_pooling *a, const struct mu_shape *in);
 
 /* The product of all axes. */

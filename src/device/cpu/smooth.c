@@ -103,6 +103,8 @@ static dnnl_alg_kind_t algorithm_of(const struct mu_op *op)
 	switch (((const struct mu_activation *)op->attr)->kind) {
 	case MU_ACTIVATION_GELU: return dnnl_eltwise_gelu_erf;
 	case MU_ACTIVATION_GELU_TANH: return dnnl_eltwise_gelu_tanh; /* in bfloat16 */
+	case MU_ACTIVATION_LEAKY_RELU: return dnnl_eltwise_relu;
+	case MU_ACTIVATION_ELU: return dnnl_eltwise_elu;
 	default: return dnnl_eltwise_swish;
 	}
 }
@@ -111,13 +113,14 @@ static enum mu_status plan_onednn(struct cpu_plan *p, const struct cpu_md *md)
 {
 	enum mu_status st = MU_OK;
 	struct mu_op *op = p->op;
+	const float parameter = ((const struct mu_activation *)op->attr)->parameter;
 	struct cpu_request request = {
 		.kind = CPU_ELTWISE,
 		.prop = op->phase == MU_PHASE_TRAIN ? dnnl_forward_training
 						    : dnnl_forward_inference,
 		.algorithm = algorithm_of(op),
 		.src = md,
-		.alpha = 1, /* of swish */
+		.alpha = parameter > 0 ? parameter : 1, /* 1: of swish */
 	};
 	dnnl_primitive_desc_t pd = NULL, hint = NULL;
 	struct cpu_arg args[3];
@@ -149,6 +152,10 @@ enum mu_status mu_cpu_plan_smooth(struct cpu_plan *p)
 	const struct mu_activation *a = p->op->attr;
 	struct cpu_md md;
 
+	/* oneDNN's have no such parameter in all versions; 2.6.3's ELU takes 1e-9 for below 0. */
+	if (a->kind == MU_ACTIVATION_SOFTPLUS || a->kind == MU_ACTIVATION_SCALED_TANH ||
+	    (a->kind == MU_ACTIVATION_ELU && a->parameter != 1))
+		return mu_cpu_plan_by_ref(p);
 	mu_cpu_tensor_md(&md, p->op->inputs[0]);
 	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], &md));
 	if (a->kind == MU_ACTIVATION_GELU_TANH && md.data_type == dnnl_f32)

@@ -289,7 +289,7 @@ static void size_weights(struct mu_op *op, struct convolution *c)
 	const size_t filters = shape->dims[0], n = mu_shape_n(shape);
 
 	if (can_pad(op))
-		mu_cuda_pad(op->outputs[0]);
+		mu_cuda_pad_rows(op->outputs[0]);
 	c->pad_at = n * HALF_BYTES;
 	c->pad_nbytes = n / filters * (mu_cuda_row(op->outputs[0]) - filters) * HALF_BYTES;
 	c->weight_nbytes = mu_cuda_round(c->pad_at + c->pad_nbytes);

@@ -224,7 +224,7 @@ const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype);
 int mu_cuda_type(const struct mu_tensor *t);
 size_t mu_cuda_bytes(const struct mu_tensor *t);
 /* Pad a tensor that is not plain; with channels last: places of a position. */
-void mu_cuda_pad(struct mu_tensor *t);
+void mu_cuda_pad_rows(struct mu_tensor *t);
 size_t mu_cuda_row(const struct mu_tensor *t);
 /* Not plain, and each position begins at a multiple of eight numbers. */
 bool mu_cuda_in_rows(const struct mu_tensor *t);

@@ -25,7 +25,7 @@ const struct cuda_layout *mu_cuda_layout(enum mu_dtype dtype)
 	return dtype == MU_FLOAT16 ? &layouts[0] : dtype == MU_BFLOAT16 ? &layouts[1] : NULL;
 }
 
-void mu_cuda_pad(struct mu_tensor *t)
+void mu_cuda_pad_rows(struct mu_tensor *t)
 {
 	t->layout = (void *)(uintptr_t)&padded[mu_cuda_type(t) == CUDA_BFLOAT16];
 	t->nbytes = mu_cuda_bytes(t);

@@ -6,10 +6,13 @@
 
 static struct cuda_smooth smooth_of(const struct mu_op *op)
 {
+	const struct mu_activation *a = op->attr;
+
 	return (struct cuda_smooth){
 		.x = op->inputs[0]->data,
 		.type = mu_cuda_type(op->outputs[0]),
-		.kind = (int)((const struct mu_activation *)op->attr)->kind,
+		.kind = (int)a->kind,
+		.parameter = a->parameter,
 		.n = mu_shape_n(&op->outputs[0]->shape),
 	};
 }

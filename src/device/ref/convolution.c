@@ -4,7 +4,7 @@
 
 #include <muster/base.h>
 
-#include "convolve.h"
+#include "device/ref/convolution/convolve.h"
 
 static struct convolve describe(const struct mu_op *op)
 {

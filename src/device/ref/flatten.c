@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flatten: the same values as (n, c * h * w). */
+/* Flatten: the same values as (n, c * h * w), or as the shape of the attribute. */
 #include "ref.h"
 
 #include <muster/base.h>
 
 static enum mu_status plan(struct mu_op *op)
 {
-	const struct mu_shape *in = &op->inputs[0]->shape;
+	const struct mu_shape *in = &op->inputs[0]->shape, *to = op->attr;
 	struct mu_shape out = {2, {in->dims[0], mu_shape_sample(in)}};
+
+	if (to && to->ndims > 0 && mu_shape_sample(to) == mu_shape_sample(in)) {
+		out = *to;
+		out.dims[0] = in->dims[0];
+	}
 
 	return mu_ref_need_shape(op, "output", &op->outputs[0]->shape, &out);
 }

@@ -11,16 +11,33 @@ const char *mu_layer_activation_title(const void *attr)
 	case MU_ACTIVATION_GELU: return "gelu";
 	case MU_ACTIVATION_GELU_TANH: return "gelu tanh";
 	case MU_ACTIVATION_SILU: return "silu";
+	case MU_ACTIVATION_LEAKY_RELU: return "leaky relu";
+	case MU_ACTIVATION_ELU: return "elu";
+	case MU_ACTIVATION_SOFTPLUS: return "softplus";
+	case MU_ACTIVATION_SCALED_TANH: return "scaled tanh";
+	default: break;
 	}
 	return "?";
 }
 
 int mu_layer_activation_shape(struct net_draft *d)
 {
-	const struct mu_activation *a = d->layer->attr;
+	static const float defaults[MU_ACTIVATION_N] = {
+		[MU_ACTIVATION_LEAKY_RELU] = 0.01f,
+		[MU_ACTIVATION_ELU] = 1,
+		[MU_ACTIVATION_SOFTPLUS] = 1,
+		[MU_ACTIVATION_SCALED_TANH] = 1,
+	};
+	struct mu_activation *a = d->layer->attr;
 
-	if ((unsigned)a->kind > MU_ACTIVATION_SILU)
+	if ((unsigned)a->kind >= MU_ACTIVATION_N)
 		return mu_layer_fail(d->net, "is of kind %d, which there is not", (int)a->kind);
+	if (a->parameter == 0)
+		a->parameter = defaults[a->kind];
+	if (!(a->parameter >= 0) || (defaults[a->kind] == 0 && a->parameter != 0))
+		return mu_layer_fail(d->net, "has the parameter %g; %s", (double)a->parameter,
+				     defaults[a->kind] == 0 ? "this activation has none"
+							    : "it must be above 0");
 	return 0;
 }
 
@@ -35,9 +52,14 @@ const struct mu_layer_kind mu_layer_activation = {
 
 int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, const char *name)
 {
-	const struct mu_activation a = {kind};
+	return mu_net_activation_of(net, in, &(struct mu_activation){kind, 0}, name);
+}
 
-	return mu_net_add_one(
-		net, mu_activation_is_smooth(kind) ? &mu_layer_smooth : &mu_layer_activation, in,
-		&a, name);
+int mu_net_activation_of(struct mu_net *net, int in, const struct mu_activation *attr,
+			 const char *name)
+{
+	const bool smooth = attr && mu_activation_is_smooth(attr->kind);
+
+	return mu_net_add_one(net, smooth ? &mu_layer_smooth : &mu_layer_activation, in, attr,
+			      name);
 }

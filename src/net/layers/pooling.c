@@ -54,3 +54,19 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 {
 	return mu_net_add_one(net, &mu_layer_pooling, in, attr, name);
 }
+
+int mu_net_mean(struct mu_net *net, int in, unsigned axes, const char *name)
+{
+	struct mu_pooling mean = {.average = true};
+	int n;
+
+	if (!mu_net_can_read(net, in))
+		return -1;
+	n = net->tensors[in].shape.ndims - 2;
+	if (axes == 0 || axes >> (n > 0 ? n : 0) != 0)
+		return mu_net_fail(net, "a mean over axes %#x of a tensor with %d axes of space",
+				   axes, n);
+	for (int i = 0; i < n; i++)
+		mean.kernel[i] = axes >> i & 1 ? (int)net->tensors[in].shape.dims[2 + i] : 1;
+	return mu_net_add_one(net, &mu_layer_pooling, in, &mean, name);
+}

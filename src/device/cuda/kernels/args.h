@@ -370,13 +370,22 @@ struct cuda_update {
 
 /* ---- smooth activations: values of enum mu_activation_kind ---- */
 
-enum { CUDA_GELU = 3, CUDA_GELU_TANH, CUDA_SILU };
+enum {
+	CUDA_GELU = 3,
+	CUDA_GELU_TANH,
+	CUDA_SILU,
+	CUDA_LEAKY_RELU,
+	CUDA_ELU,
+	CUDA_SOFTPLUS,
+	CUDA_SCALED_TANH
+};
 
 /* y = f(x); backward: y = dy f'(x) */
 struct cuda_smooth {
 	const void *x, *dy;
 	void *y;
 	int type, kind;
+	float parameter;
 	size_t n;
 };
 #define cuda_smooth_backward cuda_smooth

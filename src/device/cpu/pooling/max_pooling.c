@@ -5,7 +5,7 @@
  * the position of the maximum in its window; backward writes every input gradient once where
  * windows do not overlap.
  */
-#include "cpu.h"
+#include "device/cpu/cpu.h"
 
 #include <stdint.h>
 #include <stdlib.h>

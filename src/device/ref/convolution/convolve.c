@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops of convolutions: see convolve.h. */
-#include "convolve.h"
+#include "device/ref/convolution/convolve.h"
 
 void mu_ref_convolve_sizes(struct convolve *c, size_t n, size_t channels, size_t filters,
 			   int groups)

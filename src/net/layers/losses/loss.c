@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all losses share: which there are, their metrics by name, and their sums. */
-#include "layer.h"
+#include "net/layers/layer.h"
 
 #include <ctype.h>
 #include <math.h>

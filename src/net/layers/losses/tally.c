@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What metrics need of a whole validation: confusion of classes, moments of targets, pairs of score
  * and target for the area under the ROC curve. */
-#include "layer.h"
+#include "net/layers/layer.h"
 
 #include <math.h>
 #include <stdlib.h>

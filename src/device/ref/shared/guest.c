@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of devices that leave their kind to ref. See ref.h. */
-#include "ref.h"
+#include "device/ref/ref.h"
 
 #include <muster/base.h>
 

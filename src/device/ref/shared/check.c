@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of shapes and counts when an operation is planned on the ref device. See ref.h. */
-#include "ref.h"
+#include "device/ref/ref.h"
 
 #include <muster/base.h>
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pad and crop: see struct mu_pad; mu_net_crop pads by negative numbers. */
+#include "layer.h"
+
+static int shape(struct net_draft *d)
+{
+	const struct mu_pad *a = d->layer->attr;
+	const int n = d->in->ndims - 2;
+	char before[LAYER_SIZES], after[LAYER_SIZES], text[96];
+	bool fits = true;
+
+	for (int i = 0; i < n; i++) {
+		const long size = (long)d->in->dims[2 + i];
+
+		/* an element of the input is left */
+		fits &= (long)a->before[i] + size >= 1 && (long)a->after[i] + size >= 1 &&
+			(long)a->before[i] + a->after[i] + size >= 1;
+		d->out.dims[2 + i] = (size_t)(size + a->before[i] + a->after[i]);
+	}
+	return fits ? 0
+		    : mu_layer_fail(d->net,
+				    "leaves nothing of %s, with %s before it and %s after it",
+				    mu_shape_text(d->in, text, sizeof text),
+				    mu_layer_sizes(a->before, n, before),
+				    mu_layer_sizes(a->after, n, after));
+}
+
+const struct mu_layer_kind mu_layer_pad = {
+	.op = MU_OP_PAD,
+	.attr_nbytes = sizeof(struct mu_pad),
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_IN_SPACE,
+	.shape = shape,
+};
+
+int mu_net_pad(struct mu_net *net, int in, const struct mu_pad *attr, const char *name)
+{
+	return mu_net_add_one(net, &mu_layer_pad, in, attr, name);
+}
+
+int mu_net_crop(struct mu_net *net, int in, const struct mu_crop *attr, const char *name)
+{
+	struct mu_pad pad = {.value = 0};
+
+	if (!mu_net_can_read(net, in))
+		return -1;
+	for (int i = 0; i + 2 < net->tensors[in].shape.ndims && attr; i++) {
+		const long size = (long)net->tensors[in].shape.dims[2 + i];
+		const long rest = size - attr->start[i] - attr->size[i];
+
+		if (attr->start[i] < 0 || attr->size[i] < 1 || rest < 0)
+			return mu_net_fail(net,
+					   "a crop of %d from %d on of an axis of %ld: it must lie "
+					   "in the input",
+					   attr->size[i], attr->start[i], size);
+		pad.before[i] = -attr->start[i];
+		pad.after[i] = (int)-rest;
+	}
+	return mu_net_add_one(net, &mu_layer_pad, in, attr ? &pad : NULL, name);
+}
