@@ -234,8 +234,8 @@ static void test_device(const char *name, int n_threads, struct mu_device *ref)
 
 /* ---- bits of our own kernels ---- */
 
-/* Forward, and where channels are sixteens or those of images, gemm is oneDNN's, as is tanh, which
- * rounds by the place in a thread's share. */
+/* Forward, of volumes, and where channels are sixteens or those of images, gemm is oneDNN's, as is
+ * tanh, which rounds by the place in a thread's share. */
 static bool is_own(const struct op_rig *rig, enum mu_convolution_phase phase)
 {
 	const struct mu_convolution *a = rig->op.attr;
@@ -244,7 +244,8 @@ static bool is_own(const struct op_rig *rig, enum mu_convolution_phase phase)
 	bool sixteens = a->filters % 16 == 0 && (channels % 16 == 0 || channels <= 3);
 
 	if (rig->op.algorithms[phase] == MU_CONVOLUTION_GEMM)
-		return phase != MU_CONVOLUTION_FORWARD && !sixteens && a->groups <= 1 &&
+		return phase != MU_CONVOLUTION_FORWARD && rig->op.inputs[0]->shape.ndims == 4 &&
+		       !sixteens && a->groups <= 1 &&
 		       a->dilate[0] <= 1 && a->dilate[1] <= 1 &&
 		       !(activation && activation->kind == MU_ACTIVATION_TANH);
 	return rig->op.algorithms[phase] == MU_CONVOLUTION_WINOGRAD &&
