@@ -125,6 +125,8 @@ struct mu_input_config {
 	bool unlabelled;       /* records, arrays: samples without labels are no error */
 	bool values;           /* arrays: integers among the targets are no classes either;
 				  synthetic: targets are numbers from 0 to 1 */
+	bool ignores;          /* arrays: targets equal to `ignored` are of no class */
+	size_t ignored;
 	enum mu_number number; /* synthetic: INT32: samples are integers below classes */
 	bool characters;       /* text: words are single bytes */
 	/* text: of other data, such as the training data; NULL: built from the text */
@@ -150,6 +152,7 @@ struct mu_input {
 				   have several */
 	size_t classes; /* of targets that are values: how many a sample has, (classes, ...) */
 	const char *not_classes; /* why targets are values: "sample 3 has -1" */
+	const char *columns;     /* names of a table's input columns, "a,b"; NULL: none */
 	bool in_memory;          /* all data: nothing is read from files any more */
 	const struct mu_input_group *groups; /* n_groups of them, by ascending length; NULL: all
 						records have one shape */

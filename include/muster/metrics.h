@@ -109,6 +109,7 @@ struct mu_loss {
 	enum mu_loss_output output;
 	enum mu_loss_mean mean;
 	bool reads_output; /* measure does */
+	bool smooths;      /* targets may be smoothed: --label-smoothing */
 	bool of_classes;   /* a target is one of several classes, which have an order by probability
 			      (--top-k), may be ignored, and be smoothed (struct mu_batch) */
 	/* Names in checkpoints, in order; then NULL. */

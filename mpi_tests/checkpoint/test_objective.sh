@@ -118,8 +118,8 @@ train 3 --network mlp $data --num-epochs 2 --resume D-0001.h5 --kv-store dist_sy
 [ "$(last)" = "$trained" ] || fail "after it resumed: $(last)"
 refuse '--class-weights 1,1.*: D-0002.h5 was saved with class-weights 1,2,3,4' --evaluate --load D-0002.h5 \
 	--class-weights $weights $data
-refuse 'network mlp: \(--class-weights\) 1,2: 2 weights of 10 classes' --network mlp --class-weights 1,2 $data
-refuse 'network mlp: \(--class-weights\) 1,x: numbers above 0' --network mlp --class-weights 1,x $data
+refuse 'network mlp: 1,2: 2 weights of 10 classes \(--class-weights\)' --network mlp --class-weights 1,2 $data
+refuse 'network mlp: 1,x: numbers above 0 .* \(--class-weights\)' --network mlp --class-weights 1,x $data
 refuse '--class-weights is a setting of softmax, not of mse' --network mlp --objective mse --class-weights 1 $data
 printf 'the cat sees\nthe dog sees\na bird sings\nthe bird sees the cat\n' >train.txt
 refuse '--ignore-class: of a text number 0' --network lstm --num-layers 1 --num-hidden 4 --num-embed 4 \
@@ -129,12 +129,21 @@ refuse 'network lstm: its loss is mean squared error; a text needs one of classe
 	--objective mse ${plain/size 5/size 4}
 refuse 'network mlp: regionloss dice needs an input' --network mlp --objective dice $data
 
-part "one of before, without the attribute, is of classes"
+if has_files; then
+	part "another run from its parameters has its objective and that's settings"
+	train 1 --network mlp $data --objective huber --huber-delta 2 --num-classes 1 --num-epochs 1 --model-prefix H
+	train 1 --network mlp $data --load H-0001.h5 --num-epochs 1
+	expect '^options from H-0001.h5: .*objective huber, huber-delta 2'
+fi
+
+part "one of before, without the attributes, is of classes"
 train 1 --network mlp $data --num-epochs 1 --model-prefix O
 python=$(find_h5py)
 if [ -n "$python" ]; then
 	$python -c 'import h5py
-del h5py.File("O-0001.h5", "a").attrs["objective"]'
+a = h5py.File("O-0001.h5", "a").attrs
+for name in "objective", "class-weights", "ignore-class":
+	del a[name]' || fail "no O-0001.h5"
 	refuse '--objective mse: O-0001.h5 was saved with objective softmax' --network mlp --evaluate --objective mse \
 		--load O-0001.h5 $data
 	train 1 --network mlp --evaluate --load O-0001.h5 $data

@@ -20,7 +20,7 @@ for _ in $(seq "$(in_tier full && echo 8 || echo 2)"); do
 done
 
 endless="--network mlp --benchmark 1 --batch-size 20 --lr 0.0001 --num-epochs 1000000 --disp-batches 10"
-endless="$endless --log-prefix none --log-time 0 --comm-timeout 4"
+endless="$endless --kv-store dist_sync --num-servers 2 --log-prefix none --log-time 0 --comm-timeout 4"
 
 # begin ARGUMENT...: a run on two nodes of two ranks, in the background, until it trains
 begin() {

@@ -38,15 +38,15 @@ per_step() {
 model=$((109386 * 4))
 part "bytes of a step"
 jobs=("4 dist_sharded")
-! in_tier full || jobs+=("6 dist_sync" "4 dist_allreduce")
+! in_tier full || jobs+=("6 dist_sync --num-servers 2" "4 dist_allreduce")
 for job in "${jobs[@]}"; do
-	# shellcheck disable=SC2086 # two words
+	# shellcheck disable=SC2086 # words
 	set -- $job
-	per_step "$1" --kv-store "$2" --node-reduce auto
+	per_step "$1" --kv-store "${@:2}" --node-reduce auto
 	node=$bytes
-	per_step "$1" --kv-store "$2" --node-reduce mpi
+	per_step "$1" --kv-store "${@:2}" --node-reduce mpi
 	messages=$bytes
-	per_step "$1" --kv-store "$2" --node-reduce none
+	per_step "$1" --kv-store "${@:2}" --node-reduce none
 	echo "$2: $node bytes a step; by messages inside the node $messages; without node reduction $bytes;" \
 		"two models are $((2 * model))"
 	for sent in $node $messages; do
@@ -67,7 +67,7 @@ part "the log of messages"
 for what in push pull; do
 	for node in none mpi auto; do
 		# shellcheck disable=SC2086 # options
-		train 6 $net --num-batches 3 --verbose 2 --node-reduce "$node"
+		train 6 $net --num-servers 2 --num-batches 3 --verbose 2 --node-reduce "$node"
 		count "server [0-9] (from|to) worker .*: $what of bucket"
 		servers=$lines
 		count "worker [0-9] (from|to) server .*: $what of bucket"

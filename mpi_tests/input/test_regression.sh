@@ -209,6 +209,44 @@ refuse 'label-train with --data-train .*: it is for arrays' $classes --data-trai
 refuse 'label-val needs --data-val' $classes --data-train x.npy --label-train y.npy --label-val y.npy
 refuse 'network lstm has hidden layers' --network lstm --num-layers -1 --benchmark 1
 
+part "validation that does not fit training"
+npy first.npy '4, 2' 1 2 3 4 5 6 7 8
+npy zero.npy '4,' 0 1 0 1
+npy two.npy '4, 2' 0 1 0 1 1 0 1 0
+printf '0\n1\n-1\n0\n' >below.csv
+printf '0\n0.5\n1\n0\n' >half.csv
+linear="--network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --data-train first.npy --data-val first.npy"
+refuse 'below.csv: targets for validation are values, sample 2 has -1, those for training classes' $linear \
+	--label-train zero.npy --label-val below.csv
+refuse 'half.csv: targets for validation are values, .*, those for training classes' $linear --label-train zero.npy \
+	--label-val half.csv
+refuse 'two.npy: a sample for validation has 2 targets, one for training 1' $linear --label-train zero.npy \
+	--label-val two.npy
+refuse 'zero.npy: a sample for validation has 1 target, one for training 2' $linear --objective mse \
+	--label-train two.npy --label-val zero.npy
+printf 'a,b,t\n1,2,3\n4,5,6\n' >order.csv
+printf 'b,a,t\n2,1,3\n5,4,6\n' >other.csv
+linear="--network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --objective mse"
+refuse 'other.csv: its columns are b,a, those for training a,b' $linear --data-train order.csv --data-val other.csv
+
+part "which columns are targets"
+printf 'id,t\n0,1\n1,2\n2,3\n3,4\n' >named.csv
+run $linear --data-train first.npy --label-train named.csv || fail "exit status $?"
+expect 'named.csv: the last one of 2 columns is the target, column t'
+expect '1 target of named.csv'
+printf 'a,t\n1,2\n3,4\n5,6\n7,8\n' >pair.csv
+run $linear --data-train pair.csv --label-train named.csv --label-columns t || fail "exit status $?"
+expect 'shape .2., 1 value: pair.csv .*; 1 target of named.csv'
+refuse '--label-columns t: zero.npy, which has the targets, is no table' $linear --data-train first.npy \
+	--label-train zero.npy --label-columns t
+printf 'a,t\n9007199254740993,1\n2,3\n' >whole.csv
+refuse 'whole.csv:2:1: column a is 9007199254740993, an integer that float32 does not hold' $linear \
+	--data-train whole.csv
+npy marked.npy '4,' 0 255 1 0
+run --network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --data-train first.npy --label-train marked.npy \
+	--ignore-class 255 || fail "exit status $?"
+expect 'shape .2., 2 classes: first.npy'
+
 part "files of other programs"
 printf 'PAR1 and more' >t.parquet
 printf 'II*\0 and more' >t.tif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# @timeout 400
+# @timeout 800
 # GPUs that are pretended: a driver, cuBLAS, cuDNN and NCCL of our own (pretend_*.c) whose streams take turns at random,
 # so that what the host gives a GPU, in which order, and the formulas of the kernels are tested without one. What real
 # kernels and libraries do is not. In the tier long networks, too.

@@ -441,10 +441,10 @@ poke bad/data_batch_2.bin 3073 '\12'
 both refused 'bad/data_batch_2.bin: record 1 has label 10; labels must be from 0 to 9' $bad
 misused 3 'largest possible is 30' --network mlp --data-dir bad --batch-size 31 $plain --num-classes 11
 mv bad/data_batch_2.bin bad/data_batch_3.bin
-both refused 'bad/data_batch_2.bin: cannot be read: No such file' $bad
+both refused 'bad/data_batch_2.bin: cannot be opened: No such file' $bad
 cifar
 rm bad/test_batch.bin
-both refused 'bad/test_batch.bin: cannot be read: No such file' $bad
+both refused 'bad/test_batch.bin: cannot be opened: No such file' $bad
 cifar
 echo more >>bad/test_batch.bin
 both refused 'bad/test_batch.bin: truncated.*89122 bytes.*3073' $bad

@@ -208,3 +208,14 @@ void mu_checkpoint_best_forget(struct checkpoint_position *at, const char *path,
 	at->best = (struct checkpoint_best){.pending = at->best.pending};
 	at->plateau.best = INFINITY;
 }
+
+enum mu_status mu_checkpoint_objective(const struct checkpoint_description *d, const struct conf *v,
+				       const struct mu_network *network,
+				       const struct mu_loss **loss)
+{
+	const char *recorded = d->of[CHECKPOINT_OBJECTIVE];
+	const bool taken = network && network->objective && *recorded &&
+			   strcmp(network->name, d->network) == 0;
+
+	return mu_conf_objective(loss, network, !v->objective && taken ? recorded : v->objective);
+}

@@ -72,17 +72,6 @@ static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
 
-enum mu_status mu_checkpoint_objective(const struct checkpoint_description *d, const struct conf *v,
-				       const struct mu_network *network,
-				       const struct mu_loss **loss)
-{
-	const char *recorded = d->of[CHECKPOINT_OBJECTIVE];
-	const bool taken = network && network->objective && *recorded &&
-			   strcmp(network->name, d->network) == 0;
-
-	return mu_conf_objective(loss, network, !v->objective && taken ? recorded : v->objective);
-}
-
 /* Settings of the run's network and objective, or else of the file's. */
 static enum mu_status read_settings(struct mu_array_file *file, struct checkpoint_description *d,
 				    const struct conf *v)
@@ -426,6 +415,18 @@ struct choice {
 	bool strict, fine_tunes, foreign;
 };
 
+/* Of an objective that is the file's, not the usual one. */
+static bool goes_with_objective(const struct checkpoint_description *d, const struct conf *v,
+				size_t which)
+{
+	const struct mu_network *network = v->owner.network;
+
+	return network && network->objective &&
+	       which >= CHECKPOINT_N_DESCRIBED + mu_conf_owned(network, NULL) &&
+	       strcmp(v->owner.objective->name, network->objective) != 0 &&
+	       strcmp(v->owner.objective->name, d->of[CHECKPOINT_OBJECTIVE]) == 0;
+}
+
 /* hidden: no array's shape tells the setting, and the arrays mean nothing without it. */
 static enum mu_status take(struct checkpoint_description *d, struct mu_options *o,
 			   const struct conf *v, const struct choice *c, size_t which)
@@ -449,7 +450,7 @@ static enum mu_status take(struct checkpoint_description *d, struct mu_options *
 		goto out;
 	if (which == CHECKPOINT_SEQ_LEN && mu_options_given(o, "buckets")) /* another word for it */
 		goto out;
-	if (!c->fine_tunes || hidden)
+	if (!c->fine_tunes || hidden || goes_with_objective(d, v, which))
 		MU_TRY(apply_one(d, o, option, which));
 	else if (which == CHECKPOINT_RGB_MEAN || which == CHECKPOINT_RGB_STD)
 		add(d->differs, sizeof d->differs, option->name, d->of[which]);

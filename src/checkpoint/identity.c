@@ -103,7 +103,10 @@ add(struct checkpoint_identity *r, const char *name, enum mu_option_record kind,
 		     : kind == MU_RECORD_UNSEEN || kind == MU_RECORD_NEEDED ? MU_RECORD_IDENTITY
 									    : kind;
 	option = mu_conf_option(r->conf, name);
-	item->before = option && option->whole ? option->initial : NULL;
+	/* Of files from before the setting: its default. */
+	item->before = !option || !option->whole ? NULL
+		       : option->initial         ? option->initial
+						 : "none";
 	va_start(args, format);
 	vsnprintf(item->text, sizeof item->text, format, args);
 	va_end(args);

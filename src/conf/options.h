@@ -286,6 +286,8 @@ enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf
 const struct mu_option *mu_conf_option(const struct conf *v, const char *name);
 /* A number among the settings of this run's network; 0: it has no such setting. */
 long mu_conf_setting(const struct conf *v, const char *name);
+/* --ignore-class of the objective; *ignores false: none. */
+size_t mu_conf_ignored(const struct conf *v, bool *ignores);
 /* Is it --help or the like? */
 bool mu_conf_asks(const struct conf *v);
 /* --help, and --help-all with the settings of all owners; --help NETWORK, --help OBJECTIVE. */

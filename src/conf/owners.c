@@ -329,6 +329,17 @@ long mu_conf_setting(const struct conf *v, const char *name)
 	return value;
 }
 
+size_t mu_conf_ignored(const struct conf *v, bool *ignores)
+{
+	const struct mu_option *row = v->owner.objective ? mu_conf_option(v, "ignore-class") : NULL;
+	long value = -1;
+
+	if (row && row->type == MU_OPTION_INT)
+		memcpy(&value, (const char *)v + row->offset, sizeof value);
+	*ignores = value >= 0;
+	return *ignores ? (size_t)value : 0;
+}
+
 /* The rows of owners follow the fixed ones. */
 size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective)
 {

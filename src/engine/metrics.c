@@ -205,15 +205,17 @@ out:
 static enum mu_status check_classes(const struct mu_loss *loss, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
+	bool takes_k = false;
 
-	if (!loss->of_classes && v->top_k > 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--top-k %ld: the network's loss is %s, which knows no classes", v->top_k,
-			loss->help);
-	if (!loss->of_classes && v->label_smoothing > 0)
-		MU_FAIL(MU_ERR_USAGE,
-			"--label-smoothing %g: the network's loss is %s, which knows no classes",
-			v->label_smoothing, loss->help);
+	for (const struct mu_metric *m = loss->metrics; m->name; m++)
+		takes_k |= m->takes_k;
+	if (!takes_k && v->top_k > 0)
+		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: the network's loss is %s, which %s", v->top_k,
+			loss->help, loss->of_classes ? "has no such metric" : "knows no classes");
+	if (!loss->smooths && v->label_smoothing > 0)
+		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: the network's loss is %s, which %s",
+			v->label_smoothing, loss->help,
+			loss->of_classes ? "has no such targets" : "knows no classes");
 out:
 	return st;
 }
@@ -273,6 +275,19 @@ out:
 	return st;
 }
 
+static enum mu_status check_pairs(const struct mu_tally *t)
+{
+	enum mu_status st = MU_OK;
+
+	if (t->no_memory)
+		MU_FAIL(MU_ERR_MEMORY,
+			"auc keeps every prediction of a validation, and after %zu there is no "
+			"memory for more: --max-val-samples makes them fewer",
+			t->n_pairs);
+out:
+	return st;
+}
+
 /* The pairs of all workers, one after another. */
 static enum mu_status reduce_pairs(struct mu_tally *t, const struct mu_members *members)
 {
@@ -282,7 +297,7 @@ static enum mu_status reduce_pairs(struct mu_tally *t, const struct mu_members *
 	size_t total = 0;
 	int n = 0;
 
-	MU_TRY(mu_peers_agree(members, t->no_memory ? MU_ERR_MEMORY : MU_OK));
+	MU_TRY(mu_peers_agree(members, check_pairs(t)));
 	MU_TRY(mu_peers_gather(members, most, sizeof *most, (void **)&counts, &n));
 	MU_TRY(mu_peers_reduce(members, most, 2, MPI_MAX));
 	t->too_many = most[1] || (double)most[0] * n > MOST_GATHERED;
@@ -337,6 +352,15 @@ out:
 	return st;
 }
 
+static bool uses(const struct engine_metrics *metrics, const char *name)
+{
+	bool found = metrics->best && strcmp(metrics->best->name, name) == 0;
+
+	for (size_t i = 0; i < metrics->n; i++)
+		found |= strcmp(metrics->of[i]->name, name) == 0;
+	return found;
+}
+
 enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_metrics *metrics)
 {
 	enum mu_status st = MU_OK;
@@ -348,18 +372,9 @@ enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_met
 		goto out;
 	MU_TRY(MU_ALLOC(e->tally, 1, "tally of validation"));
 	MU_TRY(mu_tally_open(e->tally, loss, output));
-	e->tally->keeps_pairs = e->tally->keeps_pairs && metrics->tallies;
+	e->tally->keeps_pairs = e->tally->keeps_pairs && uses(metrics, "auc");
 out:
 	return st;
-}
-
-static bool uses(const struct engine_metrics *metrics, const char *name)
-{
-	bool found = metrics->best && strcmp(metrics->best->name, name) == 0;
-
-	for (size_t i = 0; i < metrics->n; i++)
-		found |= strcmp(metrics->of[i]->name, name) == 0;
-	return found;
 }
 
 bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_metrics *m)

@@ -39,6 +39,8 @@ static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t
 		}
 		MU_TRY(read);
 		for (size_t k = 0; k < n && !*a->why; k++) {
+			if (in->config.ignores && row[k] == (float)in->config.ignored)
+				continue;
 			if (row[k] < 0 || row[k] >= LARGEST_CLASS)
 				snprintf(a->why, sizeof a->why, "sample %zu has %.9g", i,
 					 (double)row[k]);
@@ -128,6 +130,7 @@ static enum mu_status open_arrays(struct mu_input *in)
 	in->impl = a;
 	MU_TRY(mu_rows_open(&a->pair, &config));
 	in->n = a->pair.data.n;
+	in->columns = a->pair.data.columns;
 	in->in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
 	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_FLOAT32,
 						shape_for_layers(&a->pair.data)});

@@ -60,6 +60,15 @@ static const char *list_files(char text[FILES_BYTES])
 	return text;
 }
 
+static const char *advise(const char *dir, const char *name)
+{
+	char path[4096];
+
+	return snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path
+		       ? mu_rows_advice(path)
+		       : "";
+}
+
 /* What a folder without data files has instead: the end of a message. */
 static const char *find_others(const char *dir)
 {
@@ -76,7 +85,7 @@ static const char *find_others(const char *dir)
 		if (folder)
 			advice = "; a folder of images for each class is for data train";
 		else if (!*advice)
-			advice = mu_rows_advice(entry->d_name);
+			advice = advise(dir, entry->d_name);
 	}
 	if (d)
 		closedir(d);

@@ -116,7 +116,9 @@ static enum mu_status open_records(struct mu_input *in)
 	MU_TRY(mu_records_open(&r->records, c->paths, &config));
 	mu_records_info(r->records, &r->info);
 	in->n = r->info.n;
-	in->classes = c->classes ? c->classes : r->info.classes;
+	in->classes = c->values    ? config.label_width
+		      : c->classes ? c->classes
+				   : r->info.classes;
 	in->unlabelled = r->info.unlabelled;
 	in->separate = r->info.separate;
 	in->class_names = r->info.class_names;
@@ -130,7 +132,8 @@ static enum mu_status open_records(struct mu_input *in)
 		     : r->info.kind == MU_RECORD_RAW ? in->stored
 						     : c->net_shape;
 	mu_input_declare(in, &data);
-	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
+	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET,
+						c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
 						MU_SAMPLE(c->label_width)});
 	MU_TRY(mu_input_check_images(in));
 	report_left_out(in);

@@ -26,7 +26,7 @@ static void report_carved(const struct mu_engine *e)
 	const int servers = mu_members_usual_servers(m);
 	char text[64];
 
-	if (!e->conf->default_store)
+	if (!e->conf->default_store || e->conf->facts.team)
 		return;
 	if (e->store->has_servers)
 		mu_log_info("%d ranks: %s; --kv-store dist_sharded lets all %d train", m->size,

@@ -66,7 +66,10 @@ bool mu_train_best_stops(const struct train_best *b)
 
 	if (patience == 0 || s->since < (size_t)patience)
 		return false;
-	if (b->worker_0)
+	if (b->worker_0 && s->epoch == 0)
+		mu_log_info("early stopping: %s was not defined in %zu validation%s: training ends",
+			    s->metric, s->since, MU_S(s->since));
+	else if (b->worker_0)
 		mu_log_info("early stopping: no better %s than %f after epoch %zu of %ld in %zu "
 			    "validation%s: training ends",
 			    s->metric, s->value, s->epoch, b->conf->num_epochs, s->since,

@@ -50,6 +50,9 @@ size_t mu_train_outputs(const struct conf *v, const struct mu_input *in);
  * where it needs one class. labels: of a sample, for the network; 0: not known yet. */
 enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_input *in,
 				      const struct mu_loss *loss, size_t labels);
+/* Validation has the shape, columns, kind and number of targets that training has. */
+enum mu_status mu_train_check_validation(const struct conf *v, const struct mu_input *in,
+					 const struct mu_input *train);
 
 /* ---- data_cache.c: --data-cache node ---- */
 

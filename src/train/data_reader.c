@@ -54,6 +54,7 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->number = network->traits & MU_NETWORK_SEQUENCES ? MU_NUMBER_INT32
 								: MU_NUMBER_FLOAT32;
 	config->window = mu_conf_window(v, network);
+	config->ignored = mu_conf_ignored(v, &config->ignores);
 	config->labels = v->label_train;
 	config->label_columns = v->label_columns;
 	if (v->data_train) {
@@ -123,6 +124,42 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 			"a class: numpy.argmax(y, axis=1) makes that of one-hot rows; "
 			"--objective mse is for several values",
 			place, width, in->not_classes ? in->not_classes : "integers", loss->help);
+out:
+	return st;
+}
+
+enum mu_status mu_train_check_validation(const struct conf *v, const struct mu_input *in,
+					 const struct mu_input *train)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_field *have = mu_input_field(in, MU_FIELD_TARGET);
+	const struct mu_field *want = mu_input_field(train, MU_FIELD_TARGET);
+	const char *data = v->data_val ? v->data_val : v->data_dir;
+	const char *place = v->label_val ? v->label_val : data;
+	char a[MU_SAMPLE_TEXT], b[MU_SAMPLE_TEXT];
+
+	if (!mu_shape_equal(mu_input_shape(in), mu_input_shape(train)))
+		MU_FAIL(MU_ERR_FORMAT, "%s: samples for validation are %s, those for training %s",
+			data, mu_sample_text(mu_input_shape(in), " x ", a, sizeof a),
+			mu_sample_text(mu_input_shape(train), " x ", b, sizeof b));
+	if (in->columns && train->columns && strcmp(in->columns, train->columns) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: its columns are %.100s, those for training %.100s: the same are "
+			"needed, in the same order",
+			data, in->columns, train->columns);
+	if (in->unlabelled || in->groups)
+		goto out;
+	if (have->number != want->number)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: targets for validation are %s%s%s, those for training %s", place,
+			have->number == MU_NUMBER_INT32 ? "classes" : "values",
+			in->not_classes && *in->not_classes ? ", " : "",
+			in->not_classes ? in->not_classes : "",
+			want->number == MU_NUMBER_INT32 ? "classes" : "values");
+	if (!mu_shape_equal(&have->shape, &want->shape))
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: a sample for validation has %zu target%s, one for training %zu", place,
+			mu_input_width(in), MU_S(mu_input_width(in)), mu_input_width(train));
 out:
 	return st;
 }

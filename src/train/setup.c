@@ -117,7 +117,6 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
-	char have[MU_SAMPLE_TEXT], want[MU_SAMPLE_TEXT];
 
 	config.part = MU_INPUT_VALIDATE;
 	config.num_examples = v->benchmark ? config.num_examples : (size_t)v->max_val_samples;
@@ -132,11 +131,7 @@ static enum mu_status open_validation(struct train_run *run, struct mu_input_con
 	config.vocabulary = run->train.vocabulary;
 	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
 	MU_TRY(mu_input_open(&run->validate, &config));
-	if (!mu_shape_equal(mu_input_shape(&run->validate), mu_input_shape(&run->train)))
-		MU_FAIL(MU_ERR_FORMAT, "%s: samples for validation are %s, those for training %s",
-			v->data_val ? v->data_val : v->data_dir,
-			mu_sample_text(mu_input_shape(&run->validate), " x ", have, sizeof have),
-			mu_sample_text(mu_input_shape(&run->train), " x ", want, sizeof want));
+	MU_TRY(mu_train_check_validation(v, &run->validate, &run->train));
 	MU_TRY(check_class_names(run));
 	MU_TRY(check_tokenizers(run));
 	run->has_validation = true;

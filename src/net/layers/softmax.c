@@ -172,6 +172,7 @@ static const struct mu_loss loss = {
 	.output = MU_OUTPUT_PROBABILITIES,
 	.mean = MU_MEAN_OF_COUNTED,
 	.of_classes = true,
+	.smooths = true,
 	.sums = {"correct", "top_k", "cross_entropy"},
 	.again = "log_loss",
 	.extra = "weight",

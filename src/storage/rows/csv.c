@@ -214,7 +214,7 @@ static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config
 		t->target[k] = true;
 		list = list[n] ? list + n + 1 : NULL;
 	}
-	if (config->columns || config->labels || config->targets_alone)
+	if (config->columns || config->labels || (config->targets_alone && t->columns == 1))
 		goto out;
 	if (t->columns == 1)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -235,33 +235,30 @@ static enum mu_status take_columns(struct mu_rows *rows, const struct mu_csv *t,
 {
 	enum mu_status st = MU_OK;
 	size_t dims[2] = {t->n, 0}, m = 0, used = 0, room = 1;
-	char text[MU_CSV_CELL + 16];
 	float *out = NULL;
 
 	rows->cell = MU_CELL_F4;
 	rows->integers = true;
 	for (size_t k = 0; k < t->columns; k++) {
 		dims[1] += t->target[k] == target;
-		room += t->name ? strlen(t->name[k]) + 1 : 24;
+		room += t->name ? strlen(t->name[k]) + 1 : 0;
 		if (t->target[k] == target)
 			rows->integers &= t->integers[k];
 	}
 	MU_TRY(mu_rows_set_name(rows, t->path, NULL));
 	MU_TRY(mu_rows_set_shape(rows, 2, dims));
-	MU_TRY(MU_ALLOC(rows->columns, room, "names of columns"));
+	if (t->name)
+		MU_TRY(MU_ALLOC(rows->columns, room, "names of columns"));
 	MU_TRY(mu_alloc((void **)&out, t->n * rows->stride, t->path));
 	rows->memory = (uint8_t *)out;
 	for (size_t i = 0; i < t->n; i++)
 		for (size_t k = 0; k < t->columns; k++)
 			if (t->target[k] == target)
 				out[m++] = t->values[i * t->columns + k];
-	for (size_t k = 0; k < t->columns; k++) {
-		snprintf(text, sizeof text, "%zu", k + 1);
+	for (size_t k = 0; t->name && k < t->columns; k++)
 		if (t->target[k] == target)
-			used += (size_t)snprintf(rows->columns + used, room - used, "%s",
-						 t->name ? t->name[k] : text) +
-				1;
-	}
+			used += (size_t)snprintf(rows->columns + used, room - used, "%s%s",
+						 used ? "," : "", t->name[k]);
 out:
 	return st;
 }

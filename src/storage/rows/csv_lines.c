@@ -162,7 +162,7 @@ enum mu_status mu_csv_read_cell(struct mu_csv *t, size_t k, const char *cell, fl
 	if (isinf(*out))
 		MU_FAIL(MU_ERR_FORMAT, "%s:%zu:%zu: %s is %.40s, which float32 does not hold",
 			t->path, t->line, k + 1, mu_csv_column(t, k, column, sizeof column), cell);
-	if (whole && fabs(x) > LAST_WHOLE && (double)*out != x)
+	if (whole && fabs(x) > LAST_WHOLE && ((double)*out != x || fabs(x) >= 0x1p53))
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s:%zu:%zu: %s is %.40s, an integer that float32 does not hold: scale it, "
 			"or write it with a decimal point, to have it rounded",

@@ -346,7 +346,6 @@ out:
 const struct mu_rows_format mu_rows_npz = {
 	.name = "npz",
 	.ending = ".npz",
-	.magic = local_magic,
 	.members = true,
 	.open = open_npz,
 };

@@ -57,7 +57,7 @@ static const struct mu_rows_format *find_format(const char *path)
 	if (mu_stream_head(path, head, sizeof head) < sizeof head)
 		return NULL;
 	for (int i = 0; i < NUM_FORMATS; i++)
-		if (formats[i]->magic && formats[i] == &mu_rows_npy &&
+		if (formats[i]->magic &&
 		    memcmp(head, formats[i]->magic, strlen(formats[i]->magic)) == 0)
 			return formats[i];
 	return NULL;
@@ -200,20 +200,39 @@ out:
 	return st;
 }
 
+/* Columns are named of the file that has the targets. */
+static enum mu_status check_columns(const struct mu_rows_config *config)
+{
+	enum mu_status st = MU_OK;
+	const char *path = config->labels ? config->labels : config->data;
+	const struct mu_rows_format *f = find_format(path);
+
+	if (config->columns && strcmp(config->columns, "none") != 0 && f && f != &mu_rows_csv)
+		MU_FAIL(MU_ERR_USAGE, "label columns %s: %s, which has the targets, is no table",
+			config->columns, path);
+out:
+	return st;
+}
+
 enum mu_status mu_rows_open(struct mu_rows_pair *pair, const struct mu_rows_config *config)
 {
 	enum mu_status st = MU_OK;
-	struct mu_rows_config alone = *config;
+	struct mu_rows_config data = *config, alone = *config;
 	struct mu_rows_pair labels = {.note = ""};
 
 	*pair = (struct mu_rows_pair){.note = ""};
-	MU_TRY(open_one(pair, config, config->data));
+	MU_TRY(check_columns(config));
+	if (config->labels)
+		data.columns = NULL;
+	MU_TRY(open_one(pair, &data, config->data));
 	if (config->labels) {
 		alone.targets_alone = alone.unlabelled = true;
 		alone.labels = NULL;
 		MU_TRY(open_one(&labels, &alone, config->labels));
 		pair->target = labels.data;
 		labels.data = (struct mu_rows){.name = NULL};
+		if (*labels.note && !*pair->note)
+			memcpy(pair->note, labels.note, sizeof pair->note);
 	}
 	if (pair->target.n == 0 && !config->unlabelled)
 		MU_FAIL(MU_ERR_USAGE,

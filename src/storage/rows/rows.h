@@ -4,8 +4,9 @@
  * sample's input or its targets. A format of files is a file of this folder with one const table
  * (struct mu_rows_format) and a line in rows.c; reading, conversion and checks are here for all.
  *
- * Arrays of up to MU_ROWS_KEPT bytes are kept in memory as they are stored (bytes stay bytes);
- * rows of larger ones are read from the file, by any thread. Values become float32: an integer that
+ * Arrays of up to MU_ROWS_KEPT bytes are kept in memory as they are stored (bytes stay bytes), and
+ * so are texts, and arrays in Fortran's order or deflated, of any size; rows of other larger ones
+ * are read from the file, by any thread. Values become float32: an integer that
  * float32 does not hold, NaN and infinity are MU_ERR_FORMAT with file, sample and element. Not
  * collective.
  */
@@ -51,7 +52,7 @@ struct mu_rows {
 	uint8_t *memory;     /* owned, aligned for its numbers */
 	bool within;         /* targets that lie in the input's file, which owns all */
 	size_t at, stride;   /* bytes before the first row; from a row to the next */
-	char *columns; /* of a text: their names, one after another, each with a zero; owned */
+	char *columns;       /* of a text: their names, "a,b"; NULL: they have none; owned */
 };
 
 /* What a file, or two, have: inputs and targets of the same samples. */

@@ -306,15 +306,23 @@ static enum mu_status open_prediction(struct prediction *p)
 	enum mu_status st = MU_OK;
 	const struct mu_input *data = p->run->data;
 	const char *const option = "--predict ";
+	size_t positions;
 
 	if (!p->conf->predict)
 		goto out;
+	positions = mu_shape_positions(
+		mu_plan_probabilities_shape(p->run->batches->engine->plan));
 	p->batch = data->config.batch;
 	p->classes = mu_engine_classes(p->run->batches->engine);
 	p->output = mu_net_loss(p->run->batches->engine->net)->output;
 	p->sequences = (p->run->batches->engine->network->traits & MU_NETWORK_SEQUENCES) &&
 		       p->output == MU_OUTPUT_PROBABILITIES;
 	p->steps = mu_input_width(data);
+	if (!p->sequences && positions > 1)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s%s: the network has outputs for %zu positions of a sample, and those of "
+			"one are written: --evaluate measures them",
+			option, p->conf->predict, positions);
 	p->values = p->sequences ? 2 * p->steps : p->classes;
 	p->n = data->n;
 	p->csv = mu_stem(p->conf->predict, ".csv") > 0;
