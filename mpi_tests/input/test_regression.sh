@@ -247,6 +247,35 @@ run --network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --data-train firs
 	--ignore-class 255 || fail "exit status $?"
 expect 'shape .2., 2 classes: first.npy'
 
+if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	part "a class for each position"
+	cat >positions.c <<-'END'
+		#include <muster/net.h>
+		static enum mu_status build(struct mu_net *net, const struct mu_net_config *c)
+		{
+			const struct mu_convolution one = {.filters = (int)c->classes, .kernel = {1, 1}};
+			mu_net_objective(net, mu_net_convolution(net, mu_net_input(net), &one, "one"));
+			return MU_OK;
+		}
+		static const struct mu_network positions = {.name = "positions", .shape = MU_SAMPLE(1, 2, 2),
+			.classes = 2, .objective = "softmax", .training = {.lr = 0.1, .batch = 2}, .build = build};
+		MU_NETWORK_EXPORT(positions);
+	END
+	$CC -O1 -std=c11 -shared -fPIC -I"$SRCDIR/include" positions.c -o positions.so || fail "positions.c"
+	npy image.npy '4, 1, 2, 2' 9 0 0 9 0 9 9 0 9 9 0 0 0 0 9 9
+	npy mask.npy '4, 2, 2' 1 0 0 1 0 1 1 0 1 1 0 0 0 0 1 1
+	positions="--network ./positions.so --data-train image.npy --label-train mask.npy --num-epochs 1"
+	run $positions --objective dice --loss iou --data-val image.npy --label-val mask.npy --model-prefix D ||
+		fail "exit status $?"
+	expect 'Validation-iou='
+	refuse '--predict p.npy: the network has outputs for 4 positions of a sample' --network ./positions.so \
+		--load D-0001.h5 --data-val image.npy --label-val mask.npy --predict p.npy
+	refuse '--label-smoothing 0.1: the network.s loss is Dice .*, which has no such targets' $positions \
+		--objective dice --label-smoothing 0.1
+	refuse '--top-k 2: the network.s loss is Dice .*, which has no such metric' $positions --top-k 2 \
+		--objective dice
+fi
+
 part "files of other programs"
 printf 'PAR1 and more' >t.parquet
 printf 'II*\0 and more' >t.tif
