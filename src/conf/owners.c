@@ -64,7 +64,7 @@ static const struct kind {
 };
 
 /* That of a run. */
-static struct owner owner_of(const struct conf_owner *o, enum conf_owner_kind kind)
+static struct owner owner_of(const struct conf_owner *o, int kind)
 {
 	return kind == CONF_NETWORK ? of_network(o->network) : of_loss(o->objective);
 }
