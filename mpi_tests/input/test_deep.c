@@ -15,7 +15,7 @@ static bool decode(const struct image_file *f, int bits, bool alpha, size_t shri
 {
 	const struct mu_image_window all = {
 		.h = f->h / shrink, .w = f->w / shrink, .shrink = shrink};
-	struct mu_image_decoder *decoder;
+	struct mu_image_decoder *decoder = NULL;
 	size_t n, h, w;
 	uint8_t *data = image_file_png(f, bits, alpha, &n);
 	bool good = CHECK(data && mu_image_decoder_new(&decoder) == MU_OK) &&
