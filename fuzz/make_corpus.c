@@ -254,9 +254,9 @@ static void make_safetensors(void)
 /* The first byte says which format, see target_rows.c. */
 static void make_rows(void)
 {
-	static const char plain[] = "\0" NPY("\1", "\74\0", "|u1", "False") "\1\2\3\4\5\6";
+	static const char plain[] = "\x42" NPY("\1", "\74\0", "|u1", "False") "\1\2\3\4\5\6";
 	static const char fortran[] =
-		"\x40" NPY("\2", "\73\0\0\0", ">i2", "True") "\0\1\0\4\0\2\0\5\0\3\0\6";
+		"\xc0" NPY("\2", "\73\0\0\0", ">i2", "True") "\0\1\0\4\0\2\0\5\0\3\0\6";
 	static const char huge[] = "\0" NPY("\3", "\xf0\xff\xff\xff", "<f8", "False") "12345678";
 	/* Members x and y, y deflated. */
 	static const char npz[] =
@@ -278,7 +278,7 @@ static void make_rows(void)
 		file[n - 1 + 16 + (size_t)i] = (uint8_t)checksum;
 	put("rows/npz", bytes, n + sizeof directory - 1);
 	put_text("rows/csv", "\x02" "a,b,\"the price\"\r\n1,2.5,-3e-2\r\n4,5,6\r\n\r\n");
-	put_text("rows/bad", "\x82" "# by hand\n1;2,5;3\n4;5\n");
+	put_text("rows/bad", "\x80" "# by hand\n1;2,5;3\n4;5\n");
 }
 
 /* A file as small as HDF5 makes them. */

@@ -101,8 +101,7 @@ done
 cmp classes.1 classes.3 || fail "other classes with 3 workers"
 [ "$(grep -c '^confusion of class' classes.1)" = 10 ] || fail "$(cat classes.1)"
 awk '/^confusion/ { for (i = 5; i <= NF; i++) n += $i } END { exit n != 20 }' classes.1 || fail "not 20 predictions"
-train 1 --network mlp $data --num-epochs 1 --loss auc
-expect 'warning: validation: auc is not defined: it needs two classes'
+refuse 'auc: of two classes, and this network has 10' --network mlp --loss auc $data
 
 part "classes with weights, and one that is ignored"
 weights=1,1,1,1,1,1,1,1,1,1

@@ -22,6 +22,7 @@ static int build_space(struct mu_net *net, int x, long number)
 	const struct mu_upsampling both = {.scale = {2, 2}, .size = {0, 8}};
 	const struct mu_crop outside = {{0, 2}, {5, 3}};
 	const struct mu_pad nothing = {.before = {-2, 0}, .after = {-3, 0}};
+	const struct mu_pad endless = {.before = {2147483000, 0}, .after = {643, 0}};
 	const struct mu_group_norm thirds = {1e-5f, 3};
 	const struct mu_activation negative = {MU_ACTIVATION_ELU, -1};
 	const struct mu_activation relu = {MU_ACTIVATION_RELU, 1};
@@ -40,6 +41,7 @@ static int build_space(struct mu_net *net, int x, long number)
 	case 21: return mu_net_mean(net, x, 4, NULL);
 	case 22: return pool(net, mu_net_flatten(net, x, NULL), &(struct mu_pooling){.ceil = true});
 	case 23: return mu_net_mean(net, x, 3, NULL);
+	case 24: return mu_net_pad(net, x, &endless, NULL);
 	default: return x;
 	}
 }
@@ -120,5 +122,6 @@ int main(void)
 	check_case(22, MU_ERR_USAGE,
 		   "pool1 needs an input (n, c, h, w) or (n, c, d, h, w), not (n, 40)");
 	check_case(23, MU_OK, "");
+	check_case(24, MU_ERR_USAGE, "pad0 has 2147483000 before and 643 after an axis of 5");
 	return check_failures() ? 1 : 0;
 }

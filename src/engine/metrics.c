@@ -372,6 +372,11 @@ enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_met
 		goto out;
 	MU_TRY(MU_ALLOC(e->tally, 1, "tally of validation"));
 	MU_TRY(mu_tally_open(e->tally, loss, output));
+	if (uses(metrics, "auc") && !e->tally->keeps_pairs)
+		MU_FAIL(MU_ERR_USAGE,
+			"auc: of two classes, and this network has %zu: accuracy, recall and iou "
+			"are for several",
+			mu_shape_channels(output));
 	e->tally->keeps_pairs = e->tally->keeps_pairs && uses(metrics, "auc");
 out:
 	return st;
@@ -392,9 +397,11 @@ bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_
 	if (auc)
 		mu_log_warn("validation: auc is not %s",
 			    t->too_many ? "computed: there are more predictions than are kept"
-					: "defined: it needs two classes, and targets of both");
+					: "defined: it needs targets of both classes, and predictions "
+					  "that are numbers");
 	if (r2)
-		mu_log_warn("validation: r2 is not defined: the targets do not vary");
+		mu_log_warn("validation: r2 is not defined: the targets do not vary, or a "
+			    "prediction is not finite");
 	return one || auc || r2;
 }
 

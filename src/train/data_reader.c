@@ -105,20 +105,28 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 				      const struct mu_loss *loss, size_t labels)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_field *field = mu_input_field(in, MU_FIELD_TARGET);
 	const size_t width = mu_input_width(in);
+	char text[MU_SAMPLE_TEXT];
 	const char *place = v->label_train  ? v->label_train
 			    : v->data_train ? v->data_train
 					    : v->data_dir;
 
 	if (v->benchmark || in->unlabelled || !loss->of_classes)
 		goto out;
-	if (mu_input_field(in, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32 && width == 1)
+	if (field->number == MU_NUMBER_FLOAT32 && width == 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its targets are values, not classes (%s), and the loss, %s, needs "
 			"classes, integers from 0 on: --objective mse is for values",
 			place, in->not_classes ? in->not_classes : "real numbers", loss->help);
-	if (mu_input_field(in, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32 ||
-	    (labels == 1 && width > 1))
+	if (field->number == MU_NUMBER_FLOAT32 && field->shape.ndims > 2)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: a sample's targets are %s values (%s), and the loss, %s, needs the "
+			"number of a class at each position: y.astype('int32') makes that of a "
+			"mask of whole numbers; --objective mse, bce and dice are for values",
+			place, mu_sample_text(&field->shape, " x ", text, sizeof text),
+			in->not_classes ? in->not_classes : "real numbers", loss->help);
+	if (field->number == MU_NUMBER_FLOAT32 || (labels == 1 && width > 1))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: has %zu targets a sample (%s), and the loss, %s, needs the number of "
 			"a class: numpy.argmax(y, axis=1) makes that of one-hot rows; "

@@ -2,6 +2,8 @@
 /* Pad and crop: see struct mu_pad; mu_net_crop pads by negative numbers. */
 #include "layer.h"
 
+#include <limits.h>
+
 static int shape(struct net_draft *d)
 {
 	const struct mu_pad *a = d->layer->attr;
@@ -11,6 +13,12 @@ static int shape(struct net_draft *d)
 
 	for (int i = 0; i < n; i++) {
 		const long size = (long)d->in->dims[2 + i];
+
+		if (size + a->before[i] + a->after[i] > INT_MAX)
+			return mu_layer_fail(d->net,
+					     "has %d before and %d after an axis of %ld: at most "
+					     "%d are computed in all",
+					     a->before[i], a->after[i], size, INT_MAX);
 
 		/* an element of the input is left */
 		fits &= (long)a->before[i] + size >= 1 && (long)a->after[i] + size >= 1 &&
