@@ -273,8 +273,8 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	# shellcheck disable=SC2046 # 16 floats of 0.5
 	npy soft.npy '4, 2, 2' $(printf '0 0 0 63 %.0s' $(seq 16))
 	LC_ALL=C sed -i 's/|u1/<f4/' soft.npy
-	refuse 'soft.npy: a sample.s targets are 2 x 2 values .*, needs the number of a class at each position' $positions \
-		--label-train soft.npy
+	refuse 'soft.npy: a sample.s targets are 2 x 2 values .*, needs the number of a class at each position' \
+		$positions --label-train soft.npy
 	refuse '--label-smoothing 0.1: the network.s loss is Dice .*, which has no such targets' $positions \
 		--objective dice --label-smoothing 0.1
 	refuse '--top-k 2: the network.s loss is Dice .*, which has no such metric' $positions --top-k 2 \

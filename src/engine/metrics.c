@@ -397,8 +397,8 @@ bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_
 	if (auc)
 		mu_log_warn("validation: auc is not %s",
 			    t->too_many ? "computed: there are more predictions than are kept"
-					: "defined: it needs targets of both classes, and predictions "
-					  "that are numbers");
+					: "defined: it needs targets of both classes, and "
+					      "predictions that are numbers");
 	if (r2)
 		mu_log_warn("validation: r2 is not defined: the targets do not vary, or a "
 			    "prediction is not finite");
