@@ -268,8 +268,8 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	run $positions --objective dice --loss iou --data-val image.npy --label-val mask.npy --model-prefix D ||
 		fail "exit status $?"
 	expect 'Validation-iou='
-	refuse '--predict p.npy: the network has outputs for 4 positions of a sample' --network ./positions.so \
-		--load D-0001.h5 --data-val image.npy --label-val mask.npy --predict p.npy
+	refuse '--predict p.csv: the network has outputs for 4 positions of a sample.*--predict x.npy' \
+		--network ./positions.so --load D-0001.h5 --data-val image.npy --label-val mask.npy --predict p.csv
 	# shellcheck disable=SC2046 # 16 floats of 0.5
 	npy soft.npy '4, 2, 2' $(printf '0 0 0 63 %.0s' $(seq 16))
 	LC_ALL=C sed -i 's/|u1/<f4/' soft.npy
@@ -279,6 +279,75 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 		--objective dice --label-smoothing 0.1
 	refuse '--top-k 2: the network.s loss is Dice .*, which has no such metric' $positions --top-k 2 \
 		--objective dice
+fi
+
+if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	part "predictions of a shape of their own: channels x and x x, or their softmax, on 1 and 3 ranks"
+	cat >squares.c <<-'END'
+		#include <muster/net.h>
+		static enum mu_status build(struct mu_net *net, const struct mu_net_config *c)
+		{
+			const struct mu_convolution one = {.filters = 1, .kernel = {1, 1}, .no_bias = true};
+			const int x = mu_net_convolution(net, mu_net_input(net), &one, "one");
+			const int both[] = {x, mu_net_product(net, x, x, NULL)};
+			(void)c;
+			mu_net_objective(net, mu_net_concat(net, 2, both, NULL));
+			return MU_OK;
+		}
+		static const struct mu_network squares = {.name = "squares", .shape = MU_SAMPLE(1, 2, 3),
+			.classes = 2, .objective = "mse", .training = {.lr = 0.1, .batch = 2}, .build = build};
+		MU_NETWORK_EXPORT(squares);
+	END
+	$CC -O1 -std=c11 -shared -fPIC -I"$SRCDIR/include" squares.c -o squares.so || fail "squares.c"
+	numbers="0 1 2 3 1 0  2 2 1 0 3 1  1 3 0 2 2 1  0 0 1 3 2 2  3 1 2 0 1 1"
+	# shellcheck disable=SC2046 # numbers
+	npy five.npy '5, 1, 2, 3' $numbers
+	# shellcheck disable=SC2046 # numbers
+	npy pairs.npy '5, 2, 2, 3' $(seq 60 | awk '{ print $1 % 4 }')
+	# shellcheck disable=SC2046 # numbers
+	npy classes.npy '5, 2, 3' $(seq 30 | awk '{ print $1 % 2 }')
+	squares="--network ./squares.so --initializer one --lr 0 --wd 0 --num-epochs 1 --num-classes 2 --batch-size 1"
+	# Numbers of the array that differ from SHAPE and the formula: check FILE SOFTMAX
+	check() {
+		[ "$(wc -c <"$1")" = $((128 + 60 * 4)) ] || fail "$1 has $(wc -c <"$1") bytes"
+		head -c 120 "$1" | tr -d '\0' | grep -aq "'shape': (5, 2, 2, 3), }" || fail "header of $1"
+		tail -c +129 "$1" | od -An -v -tf4 | awk -v numbers="$numbers" -v softmax="$2" '
+		BEGIN { split(numbers, x) }
+		{
+			for (i = 1; i <= NF; i++) {
+				n = k % 6 + int(k / 12) * 6 + 1
+				square = int(k / 6) % 2
+				want = square ? x[n] * x[n] : x[n]
+				if (softmax)
+					want = 1 / (1 + exp((square ? 1 : -1) * (x[n] - x[n] * x[n])))
+				d = $i - want
+				bad += d > 1e-6 || d < -1e-6
+				k++
+			}
+		}
+		END { exit bad > 0 || k != 60 }' || fail "numbers of $1"
+	}
+	run $squares --data-train five.npy --label-train pairs.npy --model-prefix values || fail "exit status $?"
+	run $squares --data-train five.npy --label-train classes.npy --objective softmax --model-prefix shares ||
+		fail "exit status $?"
+	for ranks in 1 3; do
+		for kind in values shares; do
+			target=pairs && [ $kind = shares ] && target=classes
+			[ $ranks = 1 ] || kv="--kv-store dist_allreduce"
+			timeout 100 $MPIRUN -np $ranks "$TRAINER" --network ./squares.so --load $kind-0001.h5 ${kv-} \
+				--batch-size 1 --data-val five.npy --label-val $target.npy --predict $kind.npy \
+				>"$log" 2>&1 || fail "exit status $?"
+			softmax=0 && [ $kind = shares ] && softmax=1
+			check $kind.npy $softmax
+		done
+	done
+	run --network ./squares.so --load shares-0001.h5 --data-val five.npy --label-val classes.npy --predict s.h5 ||
+		fail "exit status $?"
+	if command -v h5ls >shapes; then
+		h5ls s.h5 >shapes
+		grep -q 'probabilities .*{5, 2, 2, 3}' shapes && grep -q 'labels .*{5, 2, 3}' shapes ||
+			fail "shapes of s.h5: $(cat shapes)"
+	fi
 fi
 
 part "files of other programs"

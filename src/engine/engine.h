@@ -58,7 +58,7 @@ struct mu_engine_ops {
 
 	double (*loss)(const struct mu_engine *e);
 	void (*measure)(const struct mu_engine *e, struct mu_metrics *m);
-	/* Of the samples of the batch, in order: (samples, classes). */
+	/* Of the samples of the batch, in order: (samples, classes, space...). */
 	enum mu_status (*probabilities)(const struct mu_engine *e, float *out);
 	/* The same of each label, in order: (samples, labels). Not of blocks of steps. */
 	void (*predictions)(const struct mu_engine *e, struct mu_prediction *out);

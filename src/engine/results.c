@@ -36,7 +36,7 @@ void mu_engine_samples_predictions(const struct mu_engine *e, struct mu_predicti
 enum mu_status mu_engine_samples_probabilities(const struct mu_engine *e, float *out)
 {
 	enum mu_status st = MU_OK;
-	const size_t classes = mu_shape_channels(mu_plan_probabilities_shape(e->plan));
+	const size_t n = mu_shape_sample(mu_plan_probabilities_shape(e->plan));
 
 	for (size_t i = 0; i < e->devices.list.n; i++) {
 		const struct engine_device *d = &e->devices.of[i];
@@ -45,7 +45,7 @@ enum mu_status mu_engine_samples_probabilities(const struct mu_engine *e, float 
 		if (!d->now)
 			continue;
 		MU_TRY((p = mu_plan_probabilities(d->now)) ? MU_OK : MU_ERR_MEMORY);
-		memcpy(out + d->first * classes, p, d->n * classes * sizeof *out);
+		memcpy(out + d->first * n, p, d->n * n * sizeof *out);
 	}
 out:
 	return st;

@@ -36,7 +36,7 @@ enum mu_status mu_engine_staged_probabilities(const struct mu_engine *e, float *
 	if (!p)
 		MU_TRY((p = mu_plan_probabilities(last)) ? MU_OK : MU_ERR_MEMORY);
 	memcpy(out, p,
-	       s->total * mu_shape_channels(mu_plan_probabilities_shape(last)) * sizeof *out);
+	       s->total * mu_shape_sample(mu_plan_probabilities_shape(last)) * sizeof *out);
 out:
 	return st;
 }

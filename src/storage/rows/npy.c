@@ -321,14 +321,19 @@ out:
 	return st;
 }
 
-bool mu_rows_begin_npy(FILE *stream, size_t n, size_t columns)
+bool mu_rows_begin_npy(FILE *stream, const struct mu_shape *shape)
 {
 	const int order = 1;
-	char header[118 + 1]; /* with what is before it a multiple of 64, as NumPy writes it */
+	char sizes[128], header[118 + 1]; /* with what is before it a multiple of 64, as NumPy's */
 	int used = snprintf(header, sizeof header,
-			    "{'descr': '%cf4', 'fortran_order': False, 'shape': (%zu, %zu), }",
-			    *(const char *)&order == 1 ? '<' : '>', n, columns);
+			    "{'descr': '%cf4', 'fortran_order': False, 'shape': %s, }",
+			    *(const char *)&order == 1 ? '<' : '>',
+			    mu_shape_text(shape, sizes, sizeof sizes));
 
+	if (used > (int)sizeof header - 2) {
+		errno = EOVERFLOW;
+		return false;
+	}
 	memset(header + used, ' ', sizeof header - 1 - (size_t)used);
 	header[sizeof header - 2] = '\n';
 	return fwrite(magic, 1, MAGIC, stream) == MAGIC && fwrite("\1\0v\0", 1, 4, stream) == 4 &&

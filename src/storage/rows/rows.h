@@ -114,9 +114,8 @@ enum mu_status mu_rows_read(const struct mu_rows *rows, size_t i, struct mu_reco
 /* "x.npy, sample 3" into text; returns text. */
 const char *mu_rows_where(const struct mu_rows *rows, size_t i, char *text, size_t nbytes);
 
-/* The beginning of a .npy file of float32, (n, columns), whose numbers follow. False: errno says
- * what is wrong with the stream. */
-bool mu_rows_begin_npy(FILE *stream, size_t n, size_t columns);
+/* The beginning of a .npy file of float32 whose numbers follow. False: errno says what is wrong. */
+bool mu_rows_begin_npy(FILE *stream, const struct mu_shape *shape);
 
 /* ---- for formats ---- */
 
