@@ -78,7 +78,8 @@ int op_n_params(const struct op_case *c, struct mu_shape *shapes);
  * need two inputs; for channels that are no multiple of 16, what convolves them makes no difference
  * on the devices so far.
  */
-bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts);
+bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts,
+		       const struct mu_device *device);
 
 /* Random values, away from ties and kinks by more than 1/64. */
 enum mu_status op_values_init(struct op_values *values, const struct op_case *c);

@@ -225,7 +225,7 @@ static void test_device(const char *name, int n_threads, struct mu_device *ref)
 				continue;
 			test_case(&op_cases[i], &device, ref, OP_LAYOUT_PLAIN);
 			if (a == MU_CONVOLUTION_WINOGRAD &&
-			    op_layouts_differ(&op_cases[i], OP_LAYOUT_ALL))
+			    op_layouts_differ(&op_cases[i], OP_LAYOUT_ALL, &device))
 				test_case(&op_cases[i], &device, ref, OP_LAYOUT_ALL);
 		}
 	}

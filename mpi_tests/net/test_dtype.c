@@ -88,41 +88,60 @@ static void compare(const struct op_rig *rig, const struct op_rig *ref)
 	}
 }
 
-/* In config's phase; after training also in inference, which keeps the parameters' layouts. */
-static void match_ref(const struct op_rig_config *config, struct mu_device *ref,
-		      struct op_values *values)
+static bool runs(struct op_rig *rig, const struct op_values *values)
 {
-	const struct op_case *c = config->c;
-	struct op_rig_config ref_config = {.c = c, .device = ref, .phase = config->phase};
-	struct op_rig_config infer = *config;
-	struct op_rig rig, truth;
-
-	if (worked(op_rig_init(&truth, &ref_config), c->name)) {
-		coarsen_all(values, &truth);
-		if (worked(op_rig_init(&rig, config), c->name) &&
-		    worked(op_rig_forward(&rig, values), c->name) &&
-		    worked(op_rig_forward(&truth, values), c->name) &&
-		    (!rig.out[0].needs_grad || (worked(op_rig_backward(&rig, values), c->name) &&
-						worked(op_rig_backward(&truth, values), c->name))))
-			compare(&rig, &truth);
-		infer.phase = MU_PHASE_INFER;
-		infer.like = &rig;
-		if (config->phase == MU_PHASE_TRAIN)
-			match_ref(&infer, ref, values);
-		op_rig_release(&rig);
-	}
-	op_rig_release(&truth);
+	return worked(op_rig_forward(rig, values), rig->c->name) &&
+	       (!rig->out[0].needs_grad || worked(op_rig_backward(rig, values), rig->c->name));
 }
 
-static void test_case(const struct op_case *c, enum op_layouts layouts, struct mu_device *device,
-		      struct mu_device *ref)
+/* In config's phase; after training also in inference, which keeps the parameters' layouts. truths:
+ * ref's, by phase. */
+static void match_ref(const struct op_rig_config *config, const struct op_rig *truths,
+		      const struct op_values *values)
 {
-	const struct op_rig_config config = {
-		.c = c, .device = device, .phase = MU_PHASE_TRAIN, .layouts = layouts};
-	struct op_values values;
+	struct op_rig_config infer = *config;
+	struct op_rig rig;
 
-	if (worked(op_values_init(&values, c), c->name))
-		match_ref(&config, ref, &values);
+	if (worked(op_rig_init(&rig, config), config->c->name) && runs(&rig, values))
+		compare(&rig, &truths[config->phase]);
+	infer.phase = MU_PHASE_INFER;
+	infer.like = &rig;
+	if (config->phase == MU_PHASE_TRAIN)
+		match_ref(&infer, truths, values);
+	op_rig_release(&rig);
+}
+
+/* The numbers that an embedding looks up are the net's input, which is plain. */
+static bool has_layout(enum mu_op_kind kind, enum op_layouts layouts)
+{
+	return kind != MU_OP_EMBEDDING || layouts == OP_LAYOUT_PLAIN;
+}
+
+/* With all layouts of inputs. */
+static void test_case(const struct op_case *c, struct mu_device *device, struct mu_device *ref)
+{
+	struct op_rig truths[2];
+	struct op_values values;
+	bool ok = worked(op_values_init(&values, c), c->name);
+
+	for (int phase = 0; phase < 2; phase++) {
+		const struct op_rig_config config = {
+			.c = c, .device = ref, .phase = (enum mu_phase)phase};
+
+		ok = worked(op_rig_init(&truths[phase], &config), c->name) && ok;
+		if (ok && phase == MU_PHASE_TRAIN)
+			coarsen_all(&values, &truths[phase]);
+		ok = ok && runs(&truths[phase], &values);
+	}
+	for (enum op_layouts l = OP_LAYOUT_PLAIN; ok && l < OP_LAYOUT_N; l++) {
+		const struct op_rig_config config = {
+			.c = c, .device = device, .phase = MU_PHASE_TRAIN, .layouts = l};
+
+		if (has_layout(c->kind, l) && op_layouts_differ(c, l, device))
+			match_ref(&config, truths, &values);
+	}
+	op_rig_release(&truths[0]);
+	op_rig_release(&truths[1]);
 	op_values_release(&values);
 }
 
@@ -133,12 +152,6 @@ static void check_refusal(struct mu_device *device, enum mu_dtype wanted, const 
 	CHECK_HAS(mu_trace_message(), why);
 	CHECK(device->dtype == MU_FLOAT32);
 	mu_trace_clear();
-}
-
-/* The numbers that an embedding looks up are the net's input, which is plain. */
-static bool has_layout(enum mu_op_kind kind, int layouts)
-{
-	return kind != MU_OP_EMBEDDING || layouts == OP_LAYOUT_PLAIN;
 }
 
 /* ---- fused attention: the same cases, and the same bits in every run ---- */
@@ -194,9 +207,7 @@ static void test_fused(struct mu_device *device, struct mu_device *ref)
 			continue;
 		n++;
 		n_fused += is_fused(c, device);
-		for (int l = OP_LAYOUT_PLAIN; l < OP_LAYOUT_N; l++)
-			if (op_layouts_differ(c, (enum op_layouts)l))
-				test_case(c, (enum op_layouts)l, device, ref);
+		test_case(c, device, ref);
 	}
 	device->fused_attention = false;
 	printf("%s, %s: fused attention, %zu of %zu cases, worst distance %.4f\n",
@@ -208,11 +219,8 @@ static void test_device(struct mu_device *device, struct mu_device *ref)
 	dtype = device->dtype;
 	worst = 0;
 	for (size_t i = 0; i < op_n_cases; i++)
-		for (int l = OP_LAYOUT_PLAIN; l < OP_LAYOUT_N; l++)
-			if (op_case_is_for(&op_cases[i], device) &&
-			    has_layout(op_cases[i].kind, l) &&
-			    op_layouts_differ(&op_cases[i], (enum op_layouts)l))
-				test_case(&op_cases[i], (enum op_layouts)l, device, ref);
+		if (op_case_is_for(&op_cases[i], device))
+			test_case(&op_cases[i], device, ref);
 	printf("%s, %s: worst distance %.4f\n", device->ops->name, mu_dtype_name(dtype), worst);
 }
 

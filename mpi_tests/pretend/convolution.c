@@ -63,37 +63,66 @@ static void position_of(const int *n, int i, int *at)
 	at[2] = i / n[3] / n[2];
 }
 
+/* Elements between channels. */
+static size_t step_of(const struct pretend_tensor *t)
+{
+	const int *of = t->like.n;
+
+	return t->like.format == CUDNN_TENSOR_NHWC ? 1 : (size_t)of[2] * of[3] * of[4];
+}
+
+/* The taps of an output pixel that lie inside: where, in a channel of x and of w. Their number. */
+enum { MAX_TAPS = 4096 };
+struct tap {
+	size_t x, w;
+};
+
+static int taps_of(const struct pretend_convolution *k, const int *pixel, struct tap *taps)
+{
+	const struct cudnnConvolutionStruct *s = &k->shape;
+	const int *of_x = k->x.like.n, *of_w = k->w.like.n;
+	int n = 0;
+
+	NEED(of_w[2] * of_w[3] * of_w[4] <= MAX_TAPS);
+	for (int r = 0; r < of_w[2] * of_w[3] * of_w[4]; r++) {
+		int tap[3], from[3], outside = 0;
+
+		position_of(of_w, r, tap);
+		for (int d = 0; d < 3; d++) {
+			from[d] = pixel[d] * s->stride[d] - s->pad[d] + tap[d] * s->dilation[d];
+			outside |= from[d] < 0 || from[d] >= of_x[2 + d];
+		}
+		if (!outside)
+			taps[n++] = (struct tap){place(&k->x, 0, 0, from), place(&k->w, 0, 0, tap)};
+	}
+	return n;
+}
+
 /* All products of an output pixel of (n, c). values: by PRETEND_OUT_X and so on. */
 static void add_pixel(const struct pretend_convolution *k, double *const *values, int n, int c,
 		      const int *pixel)
 {
-	const struct cudnnConvolutionStruct *s = &k->shape;
-	const int *of_x = k->x.like.n, *of_w = k->w.like.n;
-	const int first = c / (k->y.like.n[1] / s->groups) * of_w[1];
+	static const int origin[3];
+	static _Thread_local struct tap taps[MAX_TAPS];
+	const int channels = k->w.like.n[1], n_taps = taps_of(k, pixel, taps);
+	const int first = c / (k->y.like.n[1] / k->shape.groups) * channels;
+	const size_t x_step = step_of(&k->x), w_step = step_of(&k->w);
 	double *y = values[PRETEND_OUT_Y] + place(&k->y, n, c, pixel);
 
-	for (int q = 0; q < of_w[1]; q++)
-		for (int r = 0; r < of_w[2] * of_w[3] * of_w[4]; r++) {
-			int tap[3], from[3], outside = 0;
-			double *x, *w;
+	for (int q = 0; q < channels; q++) {
+		double *x = values[PRETEND_OUT_X] + place(&k->x, n, first, origin) +
+			    (size_t)q * x_step;
+		double *w = values[PRETEND_OUT_W] + place(&k->w, c, 0, origin) +
+			    (size_t)q * w_step;
 
-			position_of(of_w, r, tap);
-			for (int d = 0; d < 3; d++) {
-				from[d] = pixel[d] * s->stride[d] - s->pad[d] +
-					  tap[d] * s->dilation[d];
-				outside |= from[d] < 0 || from[d] >= of_x[2 + d];
-			}
-			if (outside)
-				continue;
-			x = values[PRETEND_OUT_X] + place(&k->x, n, first + q, from);
-			w = values[PRETEND_OUT_W] + place(&k->w, c, q, tap);
+		for (int r = 0; r < n_taps; r++)
 			if (k->out == PRETEND_OUT_X)
-				*x += *w * *y;
+				x[taps[r].x] += w[taps[r].w] * *y;
 			else if (k->out == PRETEND_OUT_W)
-				*w += *x * *y;
+				w[taps[r].w] += x[taps[r].x] * *y;
 			else
-				*y += *x * *w;
-		}
+				*y += x[taps[r].x] * w[taps[r].w];
+	}
 }
 
 /* Channels are last. */
