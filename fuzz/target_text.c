@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include <muster/input.h>
+#include <muster/text.h>
 
 enum { LONGEST = 5 };
 
@@ -33,12 +34,13 @@ static void read_sequences(struct mu_input *in)
 static void read_text(const char *path, bool characters, const struct mu_vocabulary *vocabulary)
 {
 	static const size_t lengths[] = {2, LONGEST};
+	const struct mu_text_settings settings = {.characters = characters,
+						  .vocabulary = vocabulary,
+						  .lengths = lengths,
+						  .n_lengths = 2};
 	struct mu_input_config config = {.reader = "text",
 					 .paths = path,
-					 .characters = characters,
-					 .vocabulary = vocabulary,
-					 .lengths = lengths,
-					 .n_lengths = 2,
+					 .settings = &settings,
 					 .batch = 1,
 					 .num_workers = 1};
 	struct mu_input in;

@@ -66,9 +66,10 @@ static void read_windows(const uint8_t *bytes, size_t n)
 	float data[WINDOW], labels[WINDOW];
 	uint32_t id;
 	struct mu_input_batch batch = {.data = data, .labels = labels, .ids = &id};
+	const struct mu_token_settings settings = {WINDOW};
 	struct mu_input_config config = {.reader = "tokens",
 					 .paths = fuzz_file("train.bin", bytes, n),
-					 .window = WINDOW,
+					 .settings = &settings,
 					 .batch = 1,
 					 .num_workers = 1};
 	struct mu_input in;

@@ -26,15 +26,15 @@
 
 #include <muster/base.h>
 #include <muster/comm.h>
-#include <muster/image.h>
+#include <muster/shape.h>
 #include <muster/storage.h>
-#include <muster/text.h>
 
 MU_BEGIN_C
 
 struct mu_input;
 struct mu_input_thread;
 struct mu_tokenizer;
+struct mu_vocabulary;
 struct mu_pipeline;
 
 /* A source of records. */
@@ -42,7 +42,8 @@ struct mu_reader {
 	const char *name; /* "arrays", "idx", "cifar", "records", "text", "tokens", "synthetic" */
 	const char *help;
 	const char *files;  /* file names that find looks for; NULL: reads no files */
-	bool colour_images; /* uses shape, mean, std and augmentation of the config */
+	size_t settings_nbytes; /* of its struct of settings; 0: it has none */
+	bool colour_images;     /* its settings are struct mu_picture_settings; uses config.shape */
 	bool knows_classes; /* config.classes may be 0 */
 	bool threads;       /* reading is slow enough for threads */
 	bool bad_records;   /* one that cannot be read leaves the others good: skip_bad_records */
@@ -96,19 +97,15 @@ struct mu_input_config {
 	const char *dir;       /* idx, cifar: folder of the files that the reader's `files` names */
 	const char *paths;     /* records: as for mu_records_open; arrays, text: a file; tokens:
 				  files, "a.bin;b.bin" */
-	const char *labels;    /* arrays: the file of the targets; NULL: they are in paths */
-	const char *label_columns; /* arrays: of a .csv file: "a,b", "none"; NULL: the last one */
-	const char *indexes;   /* records: .idx files, NULL = files beside the .rec files */
+	/* What this reader alone needs, copied by mu_input_open: a struct mu_array_settings
+	 * (muster/arrays.h), _picture_settings (pictures.h), _text_settings (text.h),
+	 * _token_settings (tokens.h), _synthetic_settings (below). NULL: all 0. */
+	const void *settings;
 	double held_out;       /* share of the records, in (0, 1), for validation alone: the part
 				  validate has these, the part train the others; 0 = none */
 	size_t num_examples;   /* use the first num_examples records only; 0 = all */
 	struct mu_shape shape; /* of a sample. Colour images: after augmentation; without
 				  dimensions: the whole image */
-	struct mu_shape net_shape; /* used instead of shape for encoded images, which vary in size,
-				      if shape has no dimensions */
-	float mean[3], std[3]; /* colour images: a value is (pixel - mean) / std, per channel; std >
-				  0 */
-	struct mu_augment augment; /* colour images; {0}: crop the centre */
 	size_t classes;     /* labels must be below this; 0: the number in the files (cifar,
 			       records) */
 	size_t label_width; /* labels per sample, 0 = 1 */
@@ -125,15 +122,11 @@ struct mu_input_config {
 	bool unlabelled;       /* records, arrays: samples without labels are no error */
 	bool values;           /* arrays: integers among the targets are no classes either;
 				  synthetic: targets are numbers from 0 to 1 */
-	bool ignores;          /* arrays: targets equal to `ignored` are of no class */
-	size_t ignored;
-	enum mu_number number; /* synthetic: INT32: samples are integers below classes */
-	bool characters;       /* text: words are single bytes */
-	/* text: of other data, such as the training data; NULL: built from the text */
-	const struct mu_vocabulary *vocabulary;
-	const size_t *lengths; /* text: lengths of the groups, ascending */
-	size_t n_lengths;
-	size_t window; /* tokens: steps of a sample */
+};
+
+/* Settings of the reader "synthetic". */
+struct mu_synthetic_settings {
+	enum mu_number number; /* INT32: samples are integers below classes */
 };
 
 /* Records [first, first + n): sequences of up to `length` steps, padded to it. */
@@ -141,30 +134,34 @@ struct mu_input_group {
 	size_t first, n, length;
 };
 
+/* What its reader found out about the data; 0: not known, or not of these data. */
+struct mu_input_about {
+	bool in_memory;          /* all data: nothing is read from files any more */
+	bool separate;           /* records are files of their own */
+	struct mu_shape stored;  /* of the images in the files, (c, h, w); without dimensions: they
+				   have several */
+	const char *columns;     /* names of a table's input columns, "a,b" */
+	const char *not_classes; /* why targets are values: "sample 3 has -1" */
+	const char *const *class_names; /* n_class_names of them */
+	size_t n_class_names;
+	const struct mu_vocabulary *vocabulary; /* of a text */
+	const struct mu_tokenizer *tokenizer;   /* of training, of tokens */
+};
+
 struct mu_input {
 	struct mu_input_config config;
 	const struct mu_reader *ops;
+	void *settings; /* config.settings */
 	void *impl;
 	size_t n; /* records */
 	struct mu_field fields[MU_MAX_FIELDS]; /* n_fields of them; with groups: of the longest */
 	size_t n_fields;
-	struct mu_shape stored; /* of the images in the files, (c, h, w); without dimensions: they
-				   have several */
+	struct mu_input_about about;
 	size_t classes; /* of targets that are values: how many a sample has, (classes, ...) */
-	const char *not_classes; /* why targets are values: "sample 3 has -1" */
-	const char *columns;     /* names of a table's input columns, "a,b"; NULL: none */
-	bool in_memory;          /* all data: nothing is read from files any more */
 	const struct mu_input_group *groups; /* n_groups of them, by ascending length; NULL: all
 						records have one shape */
 	size_t n_groups;
-	float mean[3],
-		std[3]; /* of an input of bytes: values are (byte - mean) / std, per channel */
-	const struct mu_vocabulary *vocabulary; /* text */
-	const struct mu_tokenizer *tokenizer;	/* tokens of training; NULL: not there */
-	bool unlabelled; /* labels are 0 and mean nothing */
-	bool separate;   /* records are files of their own */
-	const char *const *class_names; /* n_class_names of them; NULL: unknown */
-	size_t n_class_names;
+	bool unlabelled;                   /* labels are 0 and mean nothing */
 	struct mu_input_contents contents; /* after mu_input_look */
 	size_t steps;    /* T */
 	uint32_t *records; /* n numbers in the files; NULL: those from 0 on */

@@ -62,6 +62,7 @@ struct mu_field {
 	enum mu_field_role role;
 	enum mu_number number;
 	struct mu_shape shape; /* of one sample */
+	float mean[3], std[3]; /* of bytes: values are (byte - mean) / std, per channel */
 };
 enum { MU_MAX_FIELDS = 4 };
 

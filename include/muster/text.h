@@ -54,6 +54,17 @@ enum mu_status mu_vocabulary_add(struct mu_vocabulary *v, const char *word, size
 /* Hash; different vocabularies almost certainly differ. */
 uint64_t mu_vocabulary_hash(const struct mu_vocabulary *v);
 
+/* ---- settings of the reader "text" (mu_input_config.settings) ---- */
+
+struct mu_text_settings {
+	bool characters; /* words are single characters */
+	/* Of other data, such as the training data; NULL: built from the text. */
+	const struct mu_vocabulary *vocabulary;
+	const size_t
+		*lengths; /* of the groups, ascending; the caller's until the input is closed */
+	size_t n_lengths;
+};
+
 MU_END_C
 
 #endif

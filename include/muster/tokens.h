@@ -17,6 +17,11 @@
 
 MU_BEGIN_C
 
+/* Settings of the reader "tokens" (mu_input_config.settings). */
+struct mu_token_settings {
+	size_t window; /* steps of a sample */
+};
+
 #define MU_TOKEN_END_OF_TEXT "<|endoftext|>"
 
 /* Numbers of tokens are below this: float32 holds them exactly. */

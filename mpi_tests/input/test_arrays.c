@@ -204,7 +204,7 @@ static void check_targets(const char *descr, const char *shape, const void *data
 		return;
 	}
 	CHECK(mu_input_field(&in, MU_FIELD_TARGET)->number == number);
-	CHECK((number == MU_NUMBER_FLOAT32) == (in.not_classes != NULL));
+	CHECK((number == MU_NUMBER_FLOAT32) == (in.about.not_classes != NULL));
 	mu_input_close(&in);
 }
 
@@ -233,7 +233,7 @@ static void test_targets(void)
 	c.classes = 0;
 	put_npy("y.npy", "'<i8'", "False", "(3,)", BYTES(int64_t, 3));
 	check_refused(&c, "x.npy has 2 samples", "y.npy has targets of 3");
-	c.labels = NULL;
+	settings.label_train = NULL;
 	check_refused(&c, "its targets are not known", "label train");
 	c.unlabelled = true;
 	check_read(&c, "3", numbers, (const float[]){0, 0});

@@ -8,10 +8,13 @@
 /* A step's samples from bytes, by the formula. */
 static void expand(const struct mu_input *in, const struct mu_input_batch *batch)
 {
+	const struct mu_field *data = mu_input_field(in, MU_FIELD_INPUT);
+
 	for (size_t i = 0; i < batch->count * SAMPLE; i++) {
 		const size_t channel = i / (SAMPLE / 3) % 3;
 
-		batch->data[i] = ((float)batch->bytes[i] - in->mean[channel]) / in->std[channel];
+		batch->data[i] =
+			((float)batch->bytes[i] - data->mean[channel]) / data->std[channel];
 	}
 }
 
@@ -31,7 +34,7 @@ static size_t compare_bytes(const struct mu_input_config *like, size_t *steps)
 	struct mu_input in[2];
 	size_t n = 0;
 
-	config.mean[1] = 100;
+	settings.mean[1] = 100;
 	for (int k = 0; k < 2; k++) {
 		config.bytes = k > 0;
 		if (!CHECK(mu_input_open(&in[k], &config) == MU_OK &&
@@ -65,12 +68,12 @@ static void test_bytes(const char *name)
 	size_t found, steps;
 
 	for (config.threads = 0; config.threads < 3; config.threads += 2) {
-		config.augment.min_crop = config.augment.max_crop = 0;
+		settings.augment.min_crop = settings.augment.max_crop = 0;
 		config.batch = BATCH;
 		found = compare_bytes(&config, &steps);
 		CHECK(found > 0 && found == steps);
-		config.augment.min_crop = SIDE;
-		config.augment.max_crop = SIDE + 1;
+		settings.augment.min_crop = SIDE;
+		settings.augment.max_crop = SIDE + 1;
 		config.batch = 2;
 		found = compare_bytes(&config, &steps);
 		CHECK(found > 0 && found < steps);

@@ -6,6 +6,7 @@
  * test is all workers one after another: they do not talk.
  */
 #include <muster/input.h>
+#include <muster/pictures.h>
 
 #include <sys/stat.h>
 
@@ -82,13 +83,16 @@ static void write_set(void)
 	write_records("test_batch.bin", RECORDS, TESTS, 10);
 }
 
+static struct mu_picture_settings settings;
+
 static struct mu_input_config base_config(void)
 {
+	settings = (struct mu_picture_settings){.mean = {123.68f, 116.779f, 103.939f},
+						.std = {1, 1, 1}};
 	return (struct mu_input_config){
 		.reader = "cifar",
 		.dir = folder,
-		.mean = {123.68f, 116.779f, 103.939f},
-		.std = {1, 1, 1},
+		.settings = &settings,
 		.batch = BATCH,
 		.num_workers = 1,
 		.seed = 5,
@@ -98,7 +102,6 @@ static struct mu_input_config base_config(void)
 /* Values of one sample that are not those of record i. */
 static size_t wrong_values(const struct mu_input *in, size_t i, const float *data)
 {
-	const struct mu_input_config *config = &in->config;
 	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 	size_t h = p.h, w = p.w, bad = 0;
 	size_t top = (SIDE - h) / 2, left = (SIDE - w) / 2;
@@ -108,7 +111,7 @@ static size_t wrong_values(const struct mu_input *in, size_t i, const float *dat
 			for (size_t x = 0; x < w; x++) {
 				float v = pixel(i, c * PLANE + (top + y) * SIDE + left + x);
 
-				bad += *data++ != (v - config->mean[c]) / config->std[c];
+				bad += *data++ != (v - settings.mean[c]) / settings.std[c];
 			}
 		}
 	}
@@ -211,8 +214,8 @@ static void test_values(void)
 		config.shape = (struct mu_shape)MU_SAMPLE(3, sides[i][0], sides[i][1]);
 		check_epoch(config, 0, RECORDS);
 	}
-	memcpy(config.mean, (float[3]){0, -1.5f, 300}, sizeof config.mean);
-	memcpy(config.std, (float[3]){58.4f, 0.5f, 255}, sizeof config.std);
+	memcpy(settings.mean, (float[3]){0, -1.5f, 300}, sizeof settings.mean);
+	memcpy(settings.std, (float[3]){58.4f, 0.5f, 255}, sizeof settings.std);
 	check_epoch(config, 0, RECORDS);
 }
 
@@ -271,10 +274,10 @@ static void test_refused_options(void)
 	config.shape = (struct mu_shape)MU_SAMPLE(3, 0, 28);
 	check_refused(&config, MU_ERR_USAGE, "image shape 3,0,28", "1 to 32");
 	config = base_config();
-	config.std[1] = 0;
+	settings.std[1] = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "std 0 of channel 1", "above 0");
 	config = base_config();
-	config.mean[2] = NAN;
+	settings.mean[2] = NAN;
 	check_refused(&config, MU_ERR_ARGUMENT, "nan", "channel 2");
 	config = base_config();
 	config.dir = "";

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 #include <muster/input.h>
+#include <muster/pictures.h>
+#include <muster/text.h>
 #include <muster/tokens.h>
 
 #include "../lib/record_data.h"
@@ -107,23 +109,28 @@ static void write_all(void)
 static struct mu_input_config config_of(const char *reader, const char *file)
 {
 	static const size_t lengths[] = {8};
+	static const struct mu_picture_settings pictures = {.net_shape = MU_SAMPLE(3, SIDE, SIDE),
+							    .std = {1, 1, 1}};
+	static const struct mu_token_settings windows = {4};
+	static const struct mu_text_settings text = {.lengths = lengths, .n_lengths = 1};
 	static char path[DATA_PATH];
 
 	snprintf(path, sizeof path, "%s", data_path(file));
-	return (struct mu_input_config){.reader = reader,
-					.dir = data_folder,
-					.paths = *file ? path : NULL,
-					.shape = {0},
-					.net_shape = MU_SAMPLE(3, SIDE, SIDE),
-					.std = {1, 1, 1},
-					.classes = strcmp(reader, "tokens") == 0    ? 100
-						   : strcmp(reader, "records") == 0 ? 10
-										    : 0,
-					.batch = 1,
-					.num_workers = 1,
-					.window = 4,
-					.lengths = lengths,
-					.n_lengths = 1};
+	return (struct mu_input_config){
+		.reader = reader,
+		.dir = data_folder,
+		.paths = *file ? path : NULL,
+		.shape = {0},
+		.settings = strcmp(reader, "tokens") == 0 ? (const void *)&windows
+			    : strcmp(reader, "text") == 0 ? (const void *)&text
+			    : strcmp(reader, "cifar") == 0 || strcmp(reader, "records") == 0
+				    ? &pictures
+				    : NULL,
+		.classes = strcmp(reader, "tokens") == 0    ? 100
+			   : strcmp(reader, "records") == 0 ? 10
+							    : 0,
+		.batch = 1,
+		.num_workers = 1};
 }
 
 /* Zero if it cannot be opened. */
@@ -272,7 +279,7 @@ static void test_widths(void)
 	write_wide("train_w.bin", ids, WINDOW + 1);
 	snprintf(paths, sizeof paths, "%s", data_path("train_n.bin"));
 	narrow.paths = paths;
-	narrow.window = WINDOW;
+	narrow.settings = &(struct mu_token_settings){WINDOW};
 	narrow.classes = 0;
 	wide = narrow;
 	one = look(&narrow);

@@ -19,14 +19,14 @@ static void test_csv(void)
 	check_read(&c, "2", inputs, targets);
 	put_text("t.csv", "0,1,t\n1,2,3\n4,5,6\n"); /* as pandas names columns */
 	check_read(&c, "2", inputs, targets);
-	c.label_columns = "a";
+	settings.label_columns = "a";
 	put_text("t.csv", "a,b,t\n1,2,3\n4,5,6\n");
 	check_read(&c, "2", others, first);
-	c.label_columns = "1";
+	settings.label_columns = "1";
 	check_read(&c, "2", others, first);
-	c.label_columns = "t,b";
+	settings.label_columns = "t,b";
 	check_read(&c, "1", first, others);
-	c.label_columns = "none";
+	settings.label_columns = "none";
 	c.unlabelled = true;
 	check_read(&c, "3", (const float[]){1, 2, 3, 4, 5, 6}, (const float[]){0, 0});
 	c = config_of("t.csv", "y.csv");
@@ -71,11 +71,11 @@ static void test_bad_csv(void)
 		check_refused(&c, bad[i].part1, bad[i].part2);
 	}
 	put_text("t.csv", "a,b,t\n1,2,3\n");
-	c.label_columns = "price";
+	settings.label_columns = "price";
 	check_refused(&c, "has no column \"price\"", "it has a, b, t");
-	c.label_columns = "t,t";
+	settings.label_columns = "t,t";
 	check_refused(&c, "\"t\" is there twice", "");
-	c.label_columns = "a,b,t";
+	settings.label_columns = "a,b,t";
 	check_refused(&c, "all columns are targets", "");
 }
 

@@ -395,7 +395,8 @@ static void test_synthetic_bytes(void)
 			struct mu_input in;
 
 			config.shape.dims[1] = channels;
-			config.number = numbers ? MU_NUMBER_INT32 : MU_NUMBER_FLOAT32;
+			config.settings = &(struct mu_synthetic_settings){
+				numbers ? MU_NUMBER_INT32 : MU_NUMBER_FLOAT32};
 			if (CHECK(wanted && mu_input_open(&in, &config) == MU_OK)) {
 				read_step(&in, 0, wanted, labels, ids);
 				mu_input_close(&in);
@@ -406,7 +407,8 @@ static void test_synthetic_bytes(void)
 				CHECK(mu_input_has_bytes(&in) == images &&
 				      batch.are_bytes == images);
 				for (size_t i = 0; i < n && images; i++)
-					data[i] = ((float)bytes[i] - in.mean[0]) / in.std[0];
+					data[i] = ((float)bytes[i] - in.fields[0].mean[0]) /
+						  in.fields[0].std[0];
 				CHECK(memcmp(data, wanted, n * sizeof *data) == 0);
 				batch.bytes = NULL; /* floats are needed all the same */
 				CHECK(mu_input_read(&in, 0, &batch) == MU_OK && !batch.are_bytes);

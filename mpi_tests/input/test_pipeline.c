@@ -102,13 +102,14 @@ static void test_values(void)
 	struct epoch *e;
 	size_t wrong = 0;
 
-	config.augment = (struct mu_augment){0};
+	settings.augment = (struct mu_augment){0};
 	e = read_epoch(config, 0);
 	for (size_t k = 0; k < RECORDS * SAMPLE; k++) {
 		size_t i = k / SAMPLE, c = k % SAMPLE / (SIDE * SIDE), y = k / SIDE % SIDE + 2;
 		size_t x = k % SIDE + 2, j = (y * RAW + x) * 3 + c;
 
-		wrong += e->data[i][k % SAMPLE] != (float)(uint8_t)(i * 31 + j * 7) / config.std[c];
+		wrong += e->data[i][k % SAMPLE] !=
+			 (float)(uint8_t)(i * 31 + j * 7) / settings.std[c];
 	}
 	CHECK(wrong == 0);
 	free(e);
@@ -322,7 +323,7 @@ static void test_refused(void)
 	config.shape.dims[1] = 4;
 	check_refused(&config, MU_ERR_USAGE, "1 channel or 3");
 	config = base_config("images.rec");
-	config.augment.random_resized_crop = true;
+	settings.augment.random_resized_crop = true;
 	check_refused(&config, MU_ERR_USAGE, "random_resized_crop");
 	config = base_config("images.rec");
 	config.prefetch = 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <muster/input.h>
+#include <muster/text.h>
 
 #include "../lib/check.h"
 #include "../lib/scratch.h"
@@ -168,12 +169,14 @@ enum { LONGEST = 8, BATCH = 4, MOST = 64 };
 
 static const size_t lengths[] = {2, 4, LONGEST};
 
+static struct mu_text_settings settings;
+
 static struct mu_input_config config_of(const char *name)
 {
+	settings = (struct mu_text_settings){.lengths = lengths, .n_lengths = 3};
 	return (struct mu_input_config){.reader = "text",
 					.paths = path_of(name),
-					.lengths = lengths,
-					.n_lengths = 3,
+					.settings = &settings,
 					.batch = 2,
 					.num_workers = 1};
 }
@@ -212,7 +215,7 @@ static void test_sentences(void)
 	write_text("b.txt", "a zebra b\n");
 	config = config_of("b.txt");
 	config.part = MU_INPUT_VALIDATE;
-	config.vocabulary = in.vocabulary;
+	settings.vocabulary = in.about.vocabulary;
 	if (CHECK(mu_input_open(&validation, &config) == MU_OK)) {
 		CHECK(validation.classes == 16 && validation.n_groups == 3);
 		check_sample(&validation, 0, 4, (float[]){1, 2, 15, 3}, (float[]){2, 15, 3, 1});
@@ -231,7 +234,7 @@ static void test_runs_of_characters(void)
 
 	write_text("c.txt", "abcdefgh\nab");
 	config = config_of("c.txt");
-	config.characters = true;
+	settings.characters = true;
 	if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 		return;
 	/* a to h are 1 to 8, the line break 9, <unk> 10: runs of 8, which overlap in a label. */
@@ -255,7 +258,7 @@ static void test_code_points(void)
 
 	write_text("c.txt", utf8);
 	config = config_of("c.txt");
-	config.characters = true;
+	settings.characters = true;
 	config.batch = 1;
 	if (CHECK(mu_input_open(&in, &config) == MU_OK)) {
 		in.ops->describe(&in, text, sizeof text);
@@ -278,7 +281,7 @@ static void test_code_points(void)
 	CHECK(mu_vocabulary_new(&v, true) == MU_OK);
 	for (const char *p = utf8; *p; p++)
 		add(v, (char[]){*p, '\0'});
-	config.vocabulary = v;
+	settings.vocabulary = v;
 	if (CHECK(mu_input_open(&in, &config) == MU_OK)) {
 		in.ops->describe(&in, text, sizeof text);
 		CHECK_HAS(text, "13 bytes");
@@ -345,11 +348,11 @@ static void test_bad_texts(void)
 			       "a b\nc d\n");
 	CHECK(mu_vocabulary_new(&v, true) == MU_OK);
 	config = config_of("good.txt");
-	config.vocabulary = v;
+	settings.vocabulary = v;
 	check_refused(config, "the vocabulary is one of characters, not of words");
 	mu_vocabulary_free(v);
 	CHECK(mu_vocabulary_new(&v, false) == MU_OK);
-	config.vocabulary = v;
+	settings.vocabulary = v;
 	check_refused(config, "\"a\" is not in the vocabulary, which has no \"<unk>\"");
 	mu_vocabulary_free(v);
 }

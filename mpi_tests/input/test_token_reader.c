@@ -32,11 +32,14 @@ static void write_file(const char *name, uint32_t first, size_t n)
 	CHECK(mu_token_file_write(path_of(name), ids, n) == MU_OK);
 }
 
+static struct mu_token_settings settings;
+
 static struct mu_input_config config_of(void)
 {
+	settings.window = T;
 	return (struct mu_input_config){.reader = "tokens",
 					.dir = folder,
-					.window = T,
+					.settings = &settings,
 					.batch = BATCH,
 					.num_workers = 1,
 					.shuffle = true,
@@ -161,9 +164,9 @@ static void test_wrong_files(void)
 	config.part = MU_INPUT_VALIDATE;
 	check_wrong(&config, "holds no val*.bin", "without validation, name the files");
 	config.part = MU_INPUT_TRAIN;
-	config.window = 25;
+	settings.window = 25;
 	check_wrong(&config, "train_0.bin: has 36 tokens", "a window of 25 and the token after it");
-	config.window = T;
+	settings.window = T;
 	f = fopen(path_of("train_1.bin"), "r+b");
 	if (CHECK(f != NULL)) {
 		fputc('x', f);

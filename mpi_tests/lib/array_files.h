@@ -3,6 +3,7 @@
 #ifndef MUSTER_ARRAY_FILES_H
 #define MUSTER_ARRAY_FILES_H
 
+#include <muster/arrays.h>
 #include <muster/input.h>
 
 #include "check.h"
@@ -37,15 +38,18 @@ static inline void put_text(const char *name, const char *text)
 	put_file(name, text, strlen(text));
 }
 
+static struct mu_array_settings settings;
+
 static inline struct mu_input_config config_of(const char *data, const char *labels)
 {
 	static char paths[2][PATH_BYTES];
-	struct mu_input_config c = {.reader = "arrays", .batch = 1, .num_workers = 1};
+	struct mu_input_config c = {
+		.reader = "arrays", .settings = &settings, .batch = 1, .num_workers = 1};
 
 	snprintf(paths[0], PATH_BYTES, "%s/%s", folder, data);
 	snprintf(paths[1], PATH_BYTES, "%s/%s", folder, labels ? labels : "");
 	c.paths = paths[0];
-	c.labels = labels ? paths[1] : NULL;
+	settings = (struct mu_array_settings){.label_train = labels ? paths[1] : NULL};
 	return c;
 }
 

@@ -4,6 +4,7 @@
 #define MUSTER_PIPELINE_DATA_H
 
 #include <muster/input.h>
+#include <muster/pictures.h>
 #include <muster/records.h>
 #include <muster/storage.h>
 
@@ -88,15 +89,20 @@ static void write_h5(const char *name)
 	CHECK(mu_data_file_finish(w, true) == MU_OK);
 }
 
+static struct mu_picture_settings settings;
+
 static struct mu_input_config base_config(const char *name)
 {
+	settings = (struct mu_picture_settings){
+		.net_shape = MU_SAMPLE(3, SIDE, SIDE),
+		.std = {1, 2, 3},
+		.augment = {.pad = 2, .fill = 50, .random_crop = true, .random_mirror = true},
+	};
 	return (struct mu_input_config){
 		.reader = "records",
 		.paths = path_of(name),
-		.net_shape = MU_SAMPLE(3, SIDE, SIDE),
+		.settings = &settings,
 		.shape = MU_SAMPLE(3, SIDE, SIDE),
-		.std = {1, 2, 3},
-		.augment = {.pad = 2, .fill = 50, .random_crop = true, .random_mirror = true},
 		.classes = 10,
 		.batch = BATCH,
 		.num_workers = 1,

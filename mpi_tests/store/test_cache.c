@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <muster/input.h>
+#include <muster/pictures.h>
 
 #include "../lib/check.h"
 #include "../lib/scratch.h"
@@ -40,10 +41,12 @@ static void write_file(unsigned add)
 
 static struct mu_input_config config_of(int worker)
 {
+	static const struct mu_picture_settings settings = {.std = {1, 1, 1}};
+
 	return (struct mu_input_config){
 		.reader = "records",
 		.paths = path,
-		.std = {1, 1, 1},
+		.settings = &settings,
 		.classes = 10,
 		.label_width = 1,
 		.batch = BATCH,

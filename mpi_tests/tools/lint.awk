@@ -33,6 +33,7 @@ function arrows_init(base)
 	arrows["train"] = base " conf engine checkpoint report train"
 	part_of["plan"] = "net" # a second public header of a folder
 	part_of["records"] = "storage"
+	part_of["arrays"] = part_of["pictures"] = "input"
 	part_of["text"] = "input"
 	part_of["json"] = "base"
 	part_of["shape"] = "base"

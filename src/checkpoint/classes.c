@@ -13,17 +13,17 @@ enum mu_status mu_checkpoint_classes_write(const struct mu_engine *e, struct mu_
 	size_t nbytes = 1;
 	char *text = NULL, *at;
 
-	for (size_t i = 0; i < in->n_class_names; i++) {
-		if (strchr(in->class_names[i], '\n'))
+	for (size_t i = 0; i < in->about.n_class_names; i++) {
+		if (strchr(in->about.class_names[i], '\n'))
 			return MU_OK;
-		nbytes += strlen(in->class_names[i]) + 1;
+		nbytes += strlen(in->about.class_names[i]) + 1;
 	}
-	if (in->n_class_names == 0)
+	if (in->about.n_class_names == 0)
 		return MU_OK;
 	MU_TRY(MU_ALLOC(text, nbytes, "names of classes"));
 	at = text;
-	for (size_t i = 0; i < in->n_class_names; i++)
-		at += sprintf(at, "%s\n", in->class_names[i]);
+	for (size_t i = 0; i < in->about.n_class_names; i++)
+		at += sprintf(at, "%s\n", in->about.class_names[i]);
 	MU_TRY(mu_array_file_set_text(file, CLASS_NAMES, text));
 out:
 	mu_free(text);
@@ -80,22 +80,23 @@ enum mu_status mu_checkpoint_classes_check(const struct mu_engine *e, struct mu_
 	struct checkpoint_classes c = {.n = 0};
 	size_t i = 0;
 
-	if (in->n_class_names == 0)
+	if (in->about.n_class_names == 0)
 		goto out;
 	MU_TRY(read_names(file, &c));
-	while (i < c.n && i < in->n_class_names && strcmp(c.name[i], in->class_names[i]) == 0)
+	while (i < c.n && i < in->about.n_class_names &&
+	       strcmp(c.name[i], in->about.class_names[i]) == 0)
 		i++;
-	if (i < c.n && i < in->n_class_names)
+	if (i < c.n && i < in->about.n_class_names)
 		MU_FAIL(MU_ERR_USAGE,
 			"class %zu is \"%s\" in %s and \"%s\" in %s: the same classes are needed, "
 			"also those without images (as empty folders)%s",
-			i, c.name[i], path, in->class_names[i], data, cure);
-	if (c.n > 0 && c.n != in->n_class_names)
+			i, c.name[i], path, in->about.class_names[i], data, cure);
+	if (c.n > 0 && c.n != in->about.n_class_names)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s has %zu classes and %s %zu: class %zu, \"%s\", is in one of them "
 			"only%s",
-			path, c.n, data, in->n_class_names, i,
-			i < c.n ? c.name[i] : in->class_names[i], cure);
+			path, c.n, data, in->about.n_class_names, i,
+			i < c.n ? c.name[i] : in->about.class_names[i], cure);
 out:
 	mu_checkpoint_classes_release(&c);
 	return st;

@@ -21,7 +21,7 @@
 
 static const char *kind_of_input(const struct mu_input *in, const struct conf *v)
 {
-	if (in->vocabulary)
+	if (in->about.vocabulary)
 		return "text";
 	if (v->benchmark)
 		return "random";
@@ -42,12 +42,12 @@ enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 		place = realpath(v->network, NULL);
 	if (place)
 		MU_TRY(mu_array_file_set_text(file, NETWORK_FILE, place));
-	if (e->train->vocabulary) {
-		MU_TRY(mu_vocabulary_to_text(e->train->vocabulary, &words));
+	if (e->train->about.vocabulary) {
+		MU_TRY(mu_vocabulary_to_text(e->train->about.vocabulary, &words));
 		MU_TRY(mu_array_file_set_text(file, CHECKPOINT_WORDS, words));
 	}
-	if (e->train->tokenizer) {
-		MU_TRY(mu_tokenizer_to_text(e->train->tokenizer, &tokenizer));
+	if (e->train->about.tokenizer) {
+		MU_TRY(mu_tokenizer_to_text(e->train->about.tokenizer, &tokenizer));
 		MU_TRY(mu_array_file_set_text(file, CHECKPOINT_TOKENIZER, tokenizer));
 	}
 	MU_TRY(mu_checkpoint_classes_write(e, file));

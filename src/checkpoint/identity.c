@@ -13,6 +13,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <muster/pictures.h>
+
 enum { SAMPLES = 64 };
 
 /* The labels of some records distinguish data sets of equal size. A bad record counts as zeros. */
@@ -195,6 +197,7 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	enum mu_status st = MU_OK;
 	const struct mu_input *in = e->train;
 	const struct conf *v = e->conf;
+	const struct mu_picture_settings *pictures = mu_input_pictures(in);
 	const bool tokens = strcmp(in->ops->name, "tokens") == 0;
 	uint64_t hash;
 	char text[1024];
@@ -205,8 +208,8 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	if (e->validate)
 		add_contents(r, CHECKPOINT_DATA_VALIDATION, MU_RECORD_TOLD, e->validate);
 	add_files(r, in, e->validate);
-	if (in->vocabulary) {
-		mu_conf_vocabulary_text(in->vocabulary, text, sizeof text);
+	if (in->about.vocabulary) {
+		mu_conf_vocabulary_text(in->about.vocabulary, text, sizeof text);
 		add(r, "vocabulary", MU_RECORD_IDENTITY, "%s", text);
 	}
 	add(r, "image-shape", tokens ? MU_RECORD_TOLD : by_row, "%s",
@@ -214,18 +217,18 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 	add(r, "num-classes", by_row, "%zu",
 	    v->facts.of_values ? mu_engine_classes(e) : in->classes);
 	add(r, "text", by_row, "%s",
-	    !in->vocabulary                            ? "none"
-	    : mu_vocabulary_characters(in->vocabulary) ? "characters"
-						       : "words");
+	    !in->about.vocabulary                            ? "none"
+	    : mu_vocabulary_characters(in->about.vocabulary) ? "characters"
+							     : "words");
 	if (tokens)
-		add(r, "seq-len", MU_RECORD_IDENTITY, "%zu", in->config.window);
+		add(r, "seq-len", MU_RECORD_IDENTITY, "%zu", mu_shape_space(mu_input_shape(in), 0));
 	add(r, "rgb-mean", by_row, "%s", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN);
 	add(r, "rgb-std", by_row, "%s", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD);
 	add(r, "batch-size", by_row, "%zu", in->config.batch);
 	if (v->shuffle == CONF_SHUFFLE_CHUNK)
 		add(r, "shuffle", by_row, "chunk of %ld", v->shuffle_chunk);
-	if (in->ops->colour_images) {
-		mu_augment_describe(&in->config.augment, text, sizeof text);
+	if (pictures) {
+		mu_augment_describe(&pictures->augment, text, sizeof text);
 		add_list(r, "augmentation", MU_RECORD_TOLD, text);
 	}
 out:

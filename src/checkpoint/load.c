@@ -262,7 +262,7 @@ static enum mu_status check_tokenizer(const struct mu_engine *e, const char *pat
 	const char *data = v->data_train ? v->data_train : v->data_val ? v->data_val : v->data_dir;
 	bool same;
 
-	MU_TRY(mu_checkpoint_tokenizer_compare(path, e->train->tokenizer, &same));
+	MU_TRY(mu_checkpoint_tokenizer_compare(path, e->train->about.tokenizer, &same));
 	if (!same && v->evaluate)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s was trained on the tokens of another tokenizer than those of %s", path,
@@ -281,7 +281,7 @@ enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 	bool other;
 
 	MU_TRY(check_classes(e, v->load, &other));
-	if (e->train->tokenizer)
+	if (e->train->about.tokenizer)
 		MU_TRY(check_tokenizer(e, v->load));
 	MU_TRY(load_weights(e->plan, v->load, v->skip_mismatch, other, mu_kv_weights(e->kv)));
 	mu_log_info("Loaded parameters of %s", v->load);

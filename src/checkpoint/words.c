@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <muster/input.h>
+#include <muster/text.h>
 #include <muster/tokens.h>
 
 enum mu_status mu_checkpoint_words_read(const char *path, struct mu_vocabulary **vocabulary,
@@ -83,14 +84,14 @@ enum mu_status mu_checkpoint_tokenizer_check(const struct mu_engine *e, struct m
 
 	if (strcmp(e->train->ops->name, "tokens") != 0)
 		goto out;
-	MU_TRY(compare_tokenizers(file, path, e->train->tokenizer, &there, &same));
+	MU_TRY(compare_tokenizers(file, path, e->train->about.tokenizer, &there, &same));
 	if (!same)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s was saved with another tokenizer than the tokenizer.json of %s: its "
 			"tokens stand for other texts; --override " CHECKPOINT_TOKENIZER
 			" resumes anyway",
 			path, data);
-	if (there != (e->train->tokenizer != NULL))
+	if (there != (e->train->about.tokenizer != NULL))
 		mu_log_warn("%s has %s tokenizer and %s %s: it is not known whether their tokens "
 			    "are the same",
 			    path, there ? "a" : "no", data, there ? "none" : "one");

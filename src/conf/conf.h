@@ -3,6 +3,7 @@
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
+#include <muster/image.h>
 #include <muster/input.h>
 #include <muster/net.h>
 #include <muster/optim.h>

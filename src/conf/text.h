@@ -5,6 +5,7 @@
 
 #include <muster/input.h>
 #include <muster/net.h>
+#include <muster/text.h>
 
 #include "options.h"
 

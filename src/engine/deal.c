@@ -128,10 +128,11 @@ enum mu_status mu_engine_send(const struct mu_engine *e, size_t group, const str
 	const struct engine_devices *s = &e->devices;
 	const size_t labels = mu_input_labels(e->train, group);
 	const size_t sample = mu_input_sample(e->train, group);
+	const struct mu_field *data = mu_input_field(e->train, MU_FIELD_INPUT);
 	struct mu_pixels pixels;
 
-	memcpy(pixels.mean, e->train->mean, sizeof pixels.mean);
-	memcpy(pixels.std, e->train->std, sizeof pixels.std);
+	memcpy(pixels.mean, data->mean, sizeof pixels.mean);
+	memcpy(pixels.std, data->std, sizeof pixels.std);
 	for (size_t i = 0; i < s->list.n; i++) {
 		const struct device_part h =
 			find_part(e, &s->of[i], MU_PHASE_TRAIN, group, batch->count);

@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include <muster/arrays.h>
+
 #include "reader.h"
 #include "storage/rows/rows.h"
 
@@ -21,6 +23,7 @@ static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t
 {
 	enum mu_status st = MU_OK;
 	const struct mu_rows *target = &a->pair.target;
+	const struct mu_array_settings *s = in->settings;
 	const size_t n = mu_shape_sample(&target->shape);
 	float *row = NULL;
 
@@ -39,7 +42,7 @@ static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t
 		}
 		MU_TRY(read);
 		for (size_t k = 0; k < n && !*a->why; k++) {
-			if (in->config.ignores && row[k] == (float)in->config.ignored)
+			if (s->ignores && row[k] == (float)s->ignored)
 				continue;
 			if (row[k] < 0 || row[k] >= LARGEST_CLASS)
 				snprintf(a->why, sizeof a->why, "sample %zu has %.9g", i,
@@ -71,31 +74,28 @@ static enum mu_status declare_targets(struct mu_input *in, struct arrays *a)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
-	struct mu_field field = {"label", MU_FIELD_TARGET, MU_NUMBER_INT32, MU_SAMPLE(1)};
+	const struct mu_shape *shape = &a->pair.target.shape;
 	size_t largest = 0;
 
 	in->unlabelled = a->pair.target.n == 0;
 	if (in->unlabelled) {
 		in->classes = c->classes ? c->classes : 1;
-		if (c->values)
-			field = (struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_FLOAT32,
-						  MU_SAMPLE(in->classes)};
-		mu_input_declare(in, &field);
+		mu_input_declare_labels(in, c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
+					c->values ? in->classes : 1);
 		goto out;
 	}
-	field.shape = a->pair.target.shape;
 	if (!c->values)
 		MU_TRY(find_classes(in, a, &largest));
 	if (c->values || *a->why) {
-		field.number = MU_NUMBER_FLOAT32;
-		in->classes = mu_shape_channels(&field.shape);
-		in->not_classes = a->why;
+		in->classes = mu_shape_channels(shape);
+		in->about.not_classes = a->why;
 	} else {
 		in->classes = c->classes ? c->classes : largest < 2 ? 2 : largest + 1;
 		if (largest >= in->classes)
 			MU_TRY(refuse_label(in, a, largest));
 	}
-	mu_input_declare(in, &field);
+	mu_input_declare(in, "label", MU_FIELD_TARGET,
+			 in->about.not_classes ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32, shape);
 out:
 	return st;
 }
@@ -114,14 +114,17 @@ static enum mu_status open_arrays(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
+	const struct mu_array_settings *s = in->settings;
+	const bool validate = c->part == MU_INPUT_VALIDATE && c->held_out <= 0;
 	const struct mu_rows_config config = {
 		.data = c->paths,
-		.labels = c->labels,
-		.columns = c->label_columns,
-		.validate = c->part == MU_INPUT_VALIDATE && c->held_out <= 0,
+		.labels = validate ? s->label_val : s->label_train,
+		.columns = s->label_columns,
+		.validate = validate,
 		.unlabelled = c->unlabelled,
 		.skip = c->skip_bad_records,
 	};
+	struct mu_shape shape;
 	struct arrays *a;
 
 	if (!c->paths || !*c->paths)
@@ -130,10 +133,10 @@ static enum mu_status open_arrays(struct mu_input *in)
 	in->impl = a;
 	MU_TRY(mu_rows_open(&a->pair, &config));
 	in->n = a->pair.data.n;
-	in->columns = a->pair.data.columns;
-	in->in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
-	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_FLOAT32,
-						shape_for_layers(&a->pair.data)});
+	in->about.columns = a->pair.data.columns;
+	in->about.in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
+	shape = shape_for_layers(&a->pair.data);
+	mu_input_declare_data(in, MU_NUMBER_FLOAT32, &shape);
 	MU_TRY(declare_targets(in, a));
 	if (*a->pair.note && c->worker == 0 && c->part == MU_INPUT_TRAIN)
 		mu_log_info("%s", a->pair.note);
@@ -246,6 +249,7 @@ static size_t bound(const struct mu_input *in, size_t record)
 const struct mu_reader mu_reader_arrays = {
 	.name = "arrays",
 	.help = "arrays of numbers in .npy, .npz and .csv files",
+	.settings_nbytes = sizeof(struct mu_array_settings),
 	.knows_classes = true,
 	.threads = true,
 	.bad_records = true,

@@ -229,11 +229,11 @@ static void copy_sample(const struct mu_input *in, struct mu_input_batch *batch,
 
 void mu_input_from_bytes(const struct mu_input *in, float *out, const uint8_t *bytes, size_t n)
 {
-	const size_t plane = mu_shape_positions(mu_input_shape(in)),
-		     c = mu_shape_channels(mu_input_shape(in));
+	const struct mu_field *data = mu_input_field(in, MU_FIELD_INPUT);
+	const size_t plane = mu_shape_positions(&data->shape), c = mu_shape_channels(&data->shape);
 
 	for (size_t i = 0; i < n * c; i++, out += plane, bytes += plane) {
-		const float mean = in->mean[i % c], std = in->std[i % c];
+		const float mean = data->mean[i % c], std = data->std[i % c];
 
 		for (size_t j = 0; j < plane; j++)
 			out[j] = ((float)bytes[j] - mean) / std;

@@ -42,10 +42,10 @@ static double mean_bytes(const struct mu_input *in)
 /* A power of 2, so that a slightly other mean size changes nothing. */
 static size_t choose(const struct mu_input *in)
 {
-	const size_t most = in->separate ? WHOLE_FILES : WHOLE_RECORDS;
+	const size_t most = in->about.separate ? WHOLE_FILES : WHOLE_RECORDS;
 	double mean, some;
 
-	if (!in->ops->bound || in->in_memory)
+	if (!in->ops->bound || in->about.in_memory)
 		return in->n;
 	mean = mean_bytes(in);
 	if (in->n <= most && mean * (double)in->n <= WHOLE_BYTES)

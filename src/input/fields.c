@@ -4,10 +4,25 @@
 
 #include "reader.h"
 
-void mu_input_declare(struct mu_input *in, const struct mu_field *field)
+struct mu_field *mu_input_declare(struct mu_input *in, const char *name, enum mu_field_role role,
+				  enum mu_number number, const struct mu_shape *shape)
 {
-	assert(in->n_fields < MU_MAX_FIELDS);
-	in->fields[in->n_fields++] = *field;
+	struct mu_field *field = &in->fields[in->n_fields++];
+
+	assert(in->n_fields <= MU_MAX_FIELDS);
+	*field = (struct mu_field){.name = name, .role = role, .number = number, .shape = *shape};
+	return field;
+}
+
+struct mu_field *mu_input_declare_data(struct mu_input *in, enum mu_number number,
+				       const struct mu_shape *shape)
+{
+	return mu_input_declare(in, "data", MU_FIELD_INPUT, number, shape);
+}
+
+void mu_input_declare_labels(struct mu_input *in, enum mu_number number, size_t width)
+{
+	mu_input_declare(in, "label", MU_FIELD_TARGET, number, &(struct mu_shape)MU_SAMPLE(width));
 }
 
 const struct mu_field *mu_input_field(const struct mu_input *in, enum mu_field_role role)

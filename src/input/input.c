@@ -184,6 +184,21 @@ out:
 	return st;
 }
 
+static enum mu_status copy_settings(struct mu_input *in)
+{
+	enum mu_status st = MU_OK;
+	const size_t nbytes = in->ops->settings_nbytes;
+
+	if (nbytes == 0)
+		goto out;
+	MU_TRY(mu_alloc(&in->settings, nbytes, "settings of the reader"));
+	if (in->config.settings)
+		memcpy(in->settings, in->config.settings, nbytes);
+	in->config.settings = in->settings;
+out:
+	return st;
+}
+
 enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *config)
 {
 	enum mu_status st = MU_OK;
@@ -193,13 +208,10 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 		in->config.label_width = 1;
 	MU_TRY(mu_input_reader(config->reader, &in->ops));
 	MU_TRY(check_config(in));
-	memcpy(in->mean, config->mean, sizeof in->mean);
-	memcpy(in->std, config->std, sizeof in->std);
+	MU_TRY(copy_settings(in));
 	MU_TRY(MU_ALLOC(in->thread, 1, "input"));
 	MU_TRY(in->ops->open(in));
-	if (mu_input_has_bytes(in) &&
-	    (!config->bytes || (in->ops->colour_images &&
-				!mu_augment_keeps_bytes(&config->augment, mu_input_shape(in)))))
+	if (mu_input_has_bytes(in) && !config->bytes)
 		in->fields[0].number = MU_NUMBER_FLOAT32;
 	if (config->held_out > 0)
 		MU_TRY(mu_input_hold_out(in));
@@ -214,7 +226,7 @@ enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *
 		MU_TRY(MU_ALLOC(in->step_order, in->steps, "order of the steps"));
 	mu_input_order(in, 0);
 	MU_TRY(MU_ALLOC(in->marks, config->batch, "marks of samples"));
-	if (config->threads > 0 && in->ops->threads && !in->in_memory)
+	if (config->threads > 0 && in->ops->threads && !in->about.in_memory)
 		MU_TRY(mu_pipeline_new(&in->pipeline, in));
 out:
 	if (st != MU_OK)
@@ -230,6 +242,7 @@ void mu_input_close(struct mu_input *in)
 	if (in->thread)
 		mu_input_thread_release(in->thread);
 	mu_free(in->thread);
+	mu_free(in->settings);
 	mu_free(in->marks);
 	mu_free(in->records);
 	mu_free(in->order);

@@ -180,13 +180,6 @@ out:
 	return st;
 }
 
-static void declare(struct mu_input *in, const struct mu_shape *shape)
-{
-	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_BYTE, *shape});
-	mu_input_declare(
-		in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32, MU_SAMPLE(1)});
-}
-
 static const struct mu_shape stored = MU_SAMPLE(CHANNELS, SIDE, SIDE);
 
 /* Without dimensions: the whole image. */
@@ -197,14 +190,14 @@ static enum mu_status set_shape(struct mu_input *in, const struct kind *kind)
 	const struct mu_picture p = mu_sample_picture(&shape);
 	char text[MU_SAMPLE_TEXT];
 
-	in->stored = stored;
+	in->about.stored = stored;
 	if (shape.ndims != 4 || p.c != CHANNELS || p.h - 1 >= SIDE || p.w - 1 >= SIDE)
 		MU_FAIL(MU_ERR_USAGE,
 			"image shape %s with %s files: their images are 3,32,32; a shape must be "
 			"3,H,W with H and W from 1 to 32",
 			mu_sample_text(&shape, ",", text, sizeof text), kind->name);
-	declare(in, &shape);
-	MU_TRY(mu_input_check_images(in));
+	MU_TRY(mu_input_declare_images(in, &shape));
+	mu_input_declare_labels(in, MU_NUMBER_INT32, 1);
 out:
 	return st;
 }
@@ -296,6 +289,7 @@ static enum mu_status open_idx(struct mu_input *in)
 	char paths[2][PATH_BYTES];
 	const struct mu_rows *images, *labels;
 	struct mu_picture p;
+	struct mu_field *data;
 	struct pictures *c;
 
 	if (!dir || !*dir)
@@ -324,9 +318,9 @@ static enum mu_status open_idx(struct mu_input *in)
 			p.h, p.w);
 	MU_TRY(check_labels(in, labels));
 	in->n = images->n;
-	in->mean[0] = 0;
-	in->std[0] = 255;
-	declare(in, &images->shape);
+	data = mu_input_declare_data(in, MU_NUMBER_BYTE, &images->shape);
+	data->std[0] = 255;
+	mu_input_declare_labels(in, MU_NUMBER_INT32, 1);
 out:
 	return st;
 }
@@ -368,11 +362,11 @@ static struct mu_picture stored_picture(const struct mu_input *in)
 /* The middle of a picture, from its upper left pixel: as numbers. */
 static void cut(const struct mu_input *in, const uint8_t *corner, float *out)
 {
-	const struct mu_picture p = mu_sample_picture(mu_input_shape(in)),
-				from = stored_picture(in);
+	const struct mu_field *data = mu_input_field(in, MU_FIELD_INPUT);
+	const struct mu_picture p = mu_sample_picture(&data->shape), from = stored_picture(in);
 
 	for (size_t k = 0; k < p.c; k++, corner += from.h * from.w, out += p.h * p.w) {
-		const float mean = in->mean[k], std = in->std[k];
+		const float mean = data->mean[k], std = data->std[k];
 
 		if (p.w == from.w)
 			scale_pixels(out, corner, p.h * p.w, mean, std);
@@ -402,12 +396,13 @@ static enum mu_status read_picture(const struct mu_input *in, struct mu_input_th
 	uint8_t number;
 	const uint8_t *image = mu_rows_pixels(&c->parts, record, &number);
 	const uint8_t *corner = image + (from.h - p.h) / 2 * from.w + (from.w - p.w) / 2;
+	const struct mu_picture_settings *s = mu_input_pictures(in);
 	struct mu_augment_task task;
 
 	*label = number;
-	if (in->ops->colour_images && !mu_augment_is_none(&in->config.augment)) {
+	if (s && !mu_augment_is_none(&s->augment)) {
 		task = mu_input_task(in, thread, record);
-		MU_TRY(mu_image_from_bytes(&thread->image.image, image, &in->stored, false));
+		MU_TRY(mu_image_from_bytes(&thread->image.image, image, &in->about.stored, false));
 		MU_TRY(mu_augment_image(&task, &thread->image, data));
 	} else if (thread && thread->bytes) {
 		cut_bytes(in, corner, thread->bytes);
@@ -427,13 +422,14 @@ static void describe_idx(const struct mu_input *in, char *text, size_t nbytes)
 static void describe_cifar(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct pictures *c = in->impl;
-	const float *mean = in->config.mean, *std = in->config.std;
+	const struct mu_picture_settings *s = in->settings;
+	const float *mean = s->mean, *std = s->std;
 
 	snprintf(text, nbytes,
 		 "%s files in %s%s; a value is (pixel - mean) / std, mean %g,%g,%g, std %g,%g,%g",
 		 c->kind->name, c->dir,
 		 mu_shape_positions(mu_input_shape(in)) < SIDE * SIDE &&
-				 mu_augment_is_none(&in->config.augment)
+				 mu_augment_is_none(&s->augment)
 			 ? ", the middle of every image"
 			 : "",
 		 (double)mean[0], (double)mean[1], (double)mean[2], (double)std[0], (double)std[1],
@@ -473,6 +469,7 @@ const struct mu_reader mu_reader_cifar = {
 	.help = "colour images of 32 x 32 pixels in CIFAR-10's or CIFAR-100's binary files",
 	.files = "data_batch_1.bin, ... and test_batch.bin, also in cifar-10-batches-bin, or "
 		 "train.bin and test.bin, also in cifar-100-binary",
+	.settings_nbytes = sizeof(struct mu_picture_settings),
 	.colour_images = true,
 	.knows_classes = true,
 	.find = find_cifar,

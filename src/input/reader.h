@@ -5,6 +5,7 @@
 #define MUSTER_INPUT_READER_H
 
 #include <muster/input.h>
+#include <muster/pictures.h>
 #include <muster/records.h>
 
 extern const struct mu_reader mu_reader_arrays;
@@ -28,14 +29,20 @@ enum { MU_INPUT_BAD = 1, MU_INPUT_BYTES = 2 };
 
 void mu_input_thread_release(struct mu_input_thread *thread);
 
-/* For readers, when they open: the next field of a sample. */
-void mu_input_declare(struct mu_input *in, const struct mu_field *field);
+/* For readers, when they open: the next field of a sample, which they may change further. */
+struct mu_field *mu_input_declare(struct mu_input *in, const char *name, enum mu_field_role role,
+				  enum mu_number number, const struct mu_shape *shape);
+/* Their usual two: "data", of bytes or numbers, and "label", of `width` numbers. */
+struct mu_field *mu_input_declare_data(struct mu_input *in, enum mu_number number,
+				       const struct mu_shape *shape);
+void mu_input_declare_labels(struct mu_input *in, enum mu_number number, size_t width);
 
 /* For readers of images: how to augment record i. */
 struct mu_augment_task mu_input_task(const struct mu_input *in, struct mu_input_thread *thread,
 				     size_t record);
-/* Check mean, std, shape and augmentation of the config. */
-enum mu_status mu_input_check_images(const struct mu_input *in);
+/* Declares the input, of bytes with the mean and std of the settings; checks these, the shape and
+ * the augmentation. */
+enum mu_status mu_input_declare_images(struct mu_input *in, const struct mu_shape *shape);
 
 /* A run of a batch: its samples [from, to) are at places [first + from, first + to) of the epoch's
  * order, all of one group. */

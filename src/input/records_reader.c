@@ -21,7 +21,7 @@ struct records {
 static void report_enlarged(const struct mu_input *in, const struct mu_image_worker *image)
 {
 	struct records *r = in->impl;
-	const struct mu_augment *a = &in->config.augment;
+	const struct mu_augment *a = &mu_input_pictures(in)->augment;
 	const size_t h = image->h + 2 * a->pad, w = image->w + 2 * a->pad;
 	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 
@@ -76,7 +76,7 @@ static void report_changes(const struct mu_input *in, const struct mu_image_work
 
 		if (!(traits & c->traits) != c->lacks ||
 		    (c->channels > 0 && c->channels != mu_shape_channels(mu_input_shape(in))) ||
-		    (c->where && !c->where(&in->config.augment)) ||
+		    (c->where && !c->where(&mu_input_pictures(in)->augment)) ||
 		    atomic_load_explicit(&r->changes, memory_order_relaxed) >> k & 1 ||
 		    atomic_fetch_or(&r->changes, 1u << k) >> k & 1)
 			continue;
@@ -101,11 +101,11 @@ static enum mu_status open_records(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
+	const struct mu_picture_settings *s = in->settings;
 	struct mu_records_config config = {.classes = c->classes,
 					   .label_width = c->label_width,
-					   .indexes = c->indexes,
+					   .indexes = s->indexes,
 					   .unlabelled = c->unlabelled};
-	struct mu_field data = {"data", MU_FIELD_INPUT, MU_NUMBER_BYTE, {0}};
 	struct records *r;
 
 	if (!c->paths || !*c->paths)
@@ -120,22 +120,19 @@ static enum mu_status open_records(struct mu_input *in)
 		      : c->classes ? c->classes
 				   : r->info.classes;
 	in->unlabelled = r->info.unlabelled;
-	in->separate = r->info.separate;
-	in->class_names = r->info.class_names;
-	in->n_class_names = r->info.class_names ? r->info.classes : 0;
+	in->about.separate = r->info.separate;
+	in->about.class_names = r->info.class_names;
+	in->about.n_class_names = r->info.class_names ? r->info.classes : 0;
 	if (in->classes == 0)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: does not say how many classes there are: number of classes is needed",
 			c->paths);
-	in->stored = r->info.shape;
-	data.shape = c->shape.ndims > 0              ? c->shape
-		     : r->info.kind == MU_RECORD_RAW ? in->stored
-						     : c->net_shape;
-	mu_input_declare(in, &data);
-	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET,
-						c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
-						MU_SAMPLE(c->label_width)});
-	MU_TRY(mu_input_check_images(in));
+	in->about.stored = r->info.shape;
+	MU_TRY(mu_input_declare_images(in, c->shape.ndims > 0              ? &c->shape
+					   : r->info.kind == MU_RECORD_RAW ? &r->info.shape
+									   : &s->net_shape));
+	mu_input_declare_labels(in, c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
+				c->label_width);
 	report_left_out(in);
 out:
 	return st;
@@ -216,7 +213,8 @@ static void name_record(const struct mu_input *in, size_t i, char *text, size_t 
 static void describe_records(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct records *r = in->impl;
-	const float *mean = in->config.mean, *std = in->config.std;
+	const struct mu_picture_settings *s = in->settings;
+	const float *mean = s->mean, *std = s->std;
 
 	if (mu_shape_channels(mu_input_shape(in)) == 1)
 		snprintf(text, nbytes,
@@ -264,6 +262,7 @@ static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *t
 const struct mu_reader mu_reader_records = {
 	.name = "records",
 	.help = "images in RecordIO or HDF5 files or in folders",
+	.settings_nbytes = sizeof(struct mu_picture_settings),
 	.colour_images = true,
 	.knows_classes = true,
 	.threads = true,

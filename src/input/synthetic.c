@@ -26,10 +26,11 @@ static enum mu_status draw_images(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	struct synthetic *s = in->impl;
-	const size_t batch = in->config.batch, sample = mu_shape_sample(mu_input_shape(in));
+	struct mu_field *data = &in->fields[0];
+	const size_t batch = in->config.batch, sample = mu_shape_sample(&data->shape);
 
-	for (size_t c = 0; c < mu_shape_channels(mu_input_shape(in)); c++)
-		in->mean[c] = in->std[c] = 127.5f;
+	for (size_t c = 0; c < mu_shape_channels(&data->shape); c++)
+		data->mean[c] = data->std[c] = 127.5f;
 	MU_TRY(MU_ALLOC(s->bytes, batch * sample, "synthetic samples"));
 	for (size_t i = 0; i < batch; i++) {
 		const struct mu_random key = key_of(in, i);
@@ -60,7 +61,7 @@ static enum mu_status draw_others(struct mu_input *in)
 
 		for (size_t j = 0; j < sample; j++)
 			s->data[i * sample + j] =
-				c->number == MU_NUMBER_INT32
+				in->fields[0].number == MU_NUMBER_INT32
 					? (float)mu_random_below(&key, c->label_width + j,
 								 c->classes)
 					: 2 * mu_random_uniform(&key, j) - 1;
@@ -73,9 +74,11 @@ static enum mu_status open_synthetic(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
+	const struct mu_synthetic_settings *settings = in->settings;
 	/* Grey and colour images have a mean and a std for each channel. */
-	const bool images = c->number == MU_NUMBER_FLOAT32 && mu_shape_channels(&c->shape) <= 3;
-	const enum mu_number number = images ? MU_NUMBER_BYTE : c->number;
+	const bool images =
+		settings->number == MU_NUMBER_FLOAT32 && mu_shape_channels(&c->shape) <= 3;
+	const enum mu_number number = images ? MU_NUMBER_BYTE : settings->number;
 	struct synthetic *s;
 	char text[MU_SAMPLE_TEXT];
 
@@ -85,10 +88,9 @@ static enum mu_status open_synthetic(struct mu_input *in)
 			mu_sample_text(&c->shape, ", ", text, sizeof text));
 	MU_TRY(MU_ALLOC(s, 1, "synthetic reader"));
 	in->impl = s;
-	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, number, c->shape});
-	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET,
-						c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
-						MU_SAMPLE(c->label_width)});
+	mu_input_declare_data(in, number, &c->shape);
+	mu_input_declare_labels(in, c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
+				c->label_width);
 	MU_TRY(number == MU_NUMBER_BYTE ? draw_images(in) : draw_others(in));
 	MU_TRY(MU_ALLOC(s->labels, c->batch * c->label_width, "synthetic labels"));
 	for (size_t i = 0; i < c->batch; i++) {
@@ -147,6 +149,7 @@ static void describe_synthetic(const struct mu_input *in, char *text, size_t nby
 const struct mu_reader mu_reader_synthetic = {
 	.name = "synthetic",
 	.help = "one batch of random data, given again and again",
+	.settings_nbytes = sizeof(struct mu_synthetic_settings),
 	.open = open_synthetic,
 	.close = close_synthetic,
 	.describe = describe_synthetic,

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <muster/storage.h>
+#include <muster/text.h>
 
 #include "base/utf8.h"
 #include "reader.h"
@@ -35,6 +36,11 @@ struct text {
 	size_t n_lines, n_long, n_unknown;
 	size_t n_stray; /* bytes that are no UTF-8 */
 };
+
+static const struct mu_text_settings *settings_of(const struct mu_input *in)
+{
+	return in->settings;
+}
 
 /* ---- the file ---- */
 
@@ -153,7 +159,7 @@ static enum mu_status add_word(struct text *t, const struct mu_input *in, const 
 			       size_t nbytes)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_vocabulary *v = in->vocabulary;
+	const struct mu_vocabulary *v = in->about.vocabulary;
 	size_t number = mu_vocabulary_find(v, word, nbytes), n;
 	const char *found;
 
@@ -175,7 +181,7 @@ static enum mu_status number_characters(struct text *t, const struct mu_input *i
 	size_t nbytes;
 
 	for (size_t i = 0; i < t->n_bytes; i += nbytes) {
-		nbytes = mu_vocabulary_step(in->vocabulary, t->bytes + i, t->n_bytes - i);
+		nbytes = mu_vocabulary_step(in->about.vocabulary, t->bytes + i, t->n_bytes - i);
 		t->n_stray += nbytes == 1 && read_character(t, i) == 0;
 		MU_TRY(add_word(t, in, t->bytes + i, nbytes));
 	}
@@ -193,7 +199,7 @@ static enum mu_status number_words(struct text *t, const struct mu_input *in)
 	size_t nbytes;
 
 	MU_TRY(MU_ALLOC(t->numbers, t->n_bytes + 2, "words of the text"));
-	if (in->config.characters)
+	if (settings_of(in)->characters)
 		return number_characters(t, in);
 	MU_TRY(add_word(t, in, MU_WORD_END, strlen(MU_WORD_END)));
 	while (next_word(&s, &word, &nbytes)) {
@@ -209,18 +215,18 @@ out:
 /* ---- sequences ---- */
 
 /* The group of a sequence; n_lengths: it is longer than all groups. */
-static size_t group_for(const struct mu_input_config *c, size_t length)
+static size_t group_for(const struct mu_text_settings *s, size_t length)
 {
 	size_t g = 0;
 
-	while (g < c->n_lengths && c->lengths[g] < length)
+	while (g < s->n_lengths && s->lengths[g] < length)
 		g++;
 	return g;
 }
 
-static size_t longest(const struct mu_input_config *c)
+static size_t longest(const struct mu_input *in)
 {
-	return c->lengths[c->n_lengths - 1];
+	return settings_of(in)->lengths[settings_of(in)->n_lengths - 1];
 }
 
 /* The sequence that starts here; false: none. */
@@ -231,9 +237,9 @@ static bool next_sequence(const struct text *t, const struct mu_input *in, size_
 
 	if (left == 0)
 		return false;
-	if (in->config.characters)
-		n = left < longest(&in->config) ? left : longest(&in->config);
-	while (!in->config.characters && t->numbers[s->start + n] != end)
+	if (settings_of(in)->characters)
+		n = left < longest(in) ? left : longest(in);
+	while (!settings_of(in)->characters && t->numbers[s->start + n] != end)
 		n++;
 	s->length = (uint32_t)n;
 	return true;
@@ -243,17 +249,20 @@ static bool next_sequence(const struct text *t, const struct mu_input *in, size_
 static void go_through(struct text *t, const struct mu_input *in, struct sequence *sequences,
 		       size_t *places)
 {
-	const struct mu_input_config *c = &in->config;
-	size_t end = mu_vocabulary_find(in->vocabulary, MU_WORD_END, strlen(MU_WORD_END)), n = 0;
+	const struct mu_text_settings *own = in->settings;
+	const size_t most = in->config.num_examples;
+	const size_t end =
+		mu_vocabulary_find(in->about.vocabulary, MU_WORD_END, strlen(MU_WORD_END));
+	size_t n = 0;
 	struct sequence s = {.start = 0};
 
 	t->n_lines = t->n_long = 0;
 	for (; next_sequence(t, in, end, &s); s.start += s.length) {
-		size_t g = group_for(c, s.length);
+		size_t g = group_for(own, s.length);
 
 		s.line = t->n_lines++;
-		t->n_long += g == c->n_lengths;
-		if (g == c->n_lengths || (c->num_examples && n == c->num_examples))
+		t->n_long += g == own->n_lengths;
+		if (g == own->n_lengths || (most > 0 && n == most))
 			continue;
 		n++;
 		if (sequences)
@@ -265,14 +274,14 @@ static void go_through(struct text *t, const struct mu_input *in, struct sequenc
 static enum mu_status find_sequences(struct text *t, struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_input_config *c = &in->config;
+	const struct mu_text_settings *s = in->settings;
 	size_t *places = NULL;
 
-	MU_TRY(MU_ALLOC(places, c->n_lengths, "groups of sequences"));
-	MU_TRY(MU_ALLOC(t->groups, c->n_lengths, "groups of sequences"));
+	MU_TRY(MU_ALLOC(places, s->n_lengths, "groups of sequences"));
+	MU_TRY(MU_ALLOC(t->groups, s->n_lengths, "groups of sequences"));
 	go_through(t, in, NULL, places);
-	for (size_t g = 0; g < c->n_lengths; g++) {
-		t->groups[g] = (struct mu_input_group){in->n, places[g], c->lengths[g]};
+	for (size_t g = 0; g < s->n_lengths; g++) {
+		t->groups[g] = (struct mu_input_group){in->n, places[g], s->lengths[g]};
 		in->n += places[g];
 		places[g] = t->groups[g].first;
 	}
@@ -280,11 +289,12 @@ static enum mu_status find_sequences(struct text *t, struct mu_input *in)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: none of its %zu sentence%s is of %zu word%s or less, the longest that "
 			"is taken",
-			c->paths, t->n_lines, MU_S(t->n_lines), longest(c), MU_S(longest(c)));
+			in->config.paths, t->n_lines, MU_S(t->n_lines), longest(in),
+			MU_S(longest(in)));
 	MU_TRY(MU_ALLOC(t->sequences, in->n, "sequences"));
 	go_through(t, in, t->sequences, places);
 	in->groups = t->groups;
-	in->n_groups = c->n_lengths;
+	in->n_groups = s->n_lengths;
 out:
 	mu_free(places);
 	return st;
@@ -292,18 +302,19 @@ out:
 
 /* ---- the reader ---- */
 
-static enum mu_status check_lengths(const struct mu_input_config *c)
+static enum mu_status check_lengths(const struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_text_settings *s = in->settings;
 
-	if (!c->paths || c->n_lengths == 0 || c->lengths[0] == 0)
+	if (!in->config.paths || s->n_lengths == 0 || s->lengths[0] == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "text input: it needs a file, and lengths of sequences");
-	for (size_t g = 1; g < c->n_lengths; g++)
-		if (c->lengths[g] <= c->lengths[g - 1])
+	for (size_t g = 1; g < s->n_lengths; g++)
+		if (s->lengths[g] <= s->lengths[g - 1])
 			MU_FAIL(MU_ERR_ARGUMENT, "text input: sequence lengths must ascend");
-	if (c->vocabulary && mu_vocabulary_characters(c->vocabulary) != c->characters)
-		MU_FAIL(MU_ERR_USAGE, "%s: the vocabulary is one of %s", c->paths,
-			c->characters ? "words, not of characters" : "characters, not of words");
+	if (s->vocabulary && mu_vocabulary_characters(s->vocabulary) != s->characters)
+		MU_FAIL(MU_ERR_USAGE, "%s: the vocabulary is one of %s", in->config.paths,
+			s->characters ? "words, not of characters" : "characters, not of words");
 out:
 	return st;
 }
@@ -311,27 +322,28 @@ out:
 static enum mu_status open_text(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	struct mu_input_config *c = &in->config;
+	const struct mu_text_settings *s = in->settings;
+	const char *path = in->config.paths;
+	struct mu_shape shape;
 	struct text *t;
 
-	MU_TRY(check_lengths(c));
+	MU_TRY(check_lengths(in));
+	shape = mu_sample_sequence(longest(in));
 	MU_TRY(MU_ALLOC(t, 1, "text reader"));
 	in->impl = t;
-	MU_TRY(read_file(t, c->paths));
-	if (!c->vocabulary)
-		MU_TRY(make_vocabulary(t, c->characters));
-	in->vocabulary = c->vocabulary ? c->vocabulary : t->own;
+	MU_TRY(read_file(t, path));
+	if (!s->vocabulary)
+		MU_TRY(make_vocabulary(t, s->characters));
+	in->about.vocabulary = s->vocabulary ? s->vocabulary : t->own;
 	MU_TRY(number_words(t, in));
 	mu_free(t->bytes);
 	t->bytes = NULL;
 	if (t->n_numbers < 2)
-		MU_FAIL(MU_ERR_FORMAT, "%s: has no words to predict", c->paths);
+		MU_FAIL(MU_ERR_FORMAT, "%s: has no words to predict", path);
 	MU_TRY(find_sequences(t, in));
-	in->classes = mu_vocabulary_n(in->vocabulary);
-	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_INT32,
-						mu_sample_sequence(longest(c))});
-	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
-						MU_SAMPLE(longest(c))});
+	in->classes = mu_vocabulary_n(in->about.vocabulary);
+	mu_input_declare_data(in, MU_NUMBER_INT32, &shape);
+	mu_input_declare_labels(in, MU_NUMBER_INT32, longest(in));
 out:
 	return st;
 }
@@ -356,7 +368,7 @@ static enum mu_status read_text(const struct mu_input *in, struct mu_input_threa
 {
 	const struct text *t = in->impl;
 	const struct sequence *s = &t->sequences[record];
-	size_t length = in->groups[group_for(&in->config, s->length)].length;
+	size_t length = in->groups[group_for(in->settings, s->length)].length;
 
 	(void)thread;
 	for (size_t i = 0; i < length; i++) {
@@ -374,15 +386,15 @@ static void name_sequence(const struct mu_input *in, size_t record, char *text, 
 	const struct sequence *s = &t->sequences[record];
 
 	snprintf(text, nbytes, "%s, %s %zu", in->config.paths,
-		 in->config.characters ? "character" : "sentence",
-		 in->config.characters ? s->start : s->line);
+		 settings_of(in)->characters ? "character" : "sentence",
+		 settings_of(in)->characters ? s->start : s->line);
 }
 
 static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 {
 	const struct text *t = in->impl;
-	const bool bytes = mu_vocabulary_bytes(in->vocabulary);
-	const char *of = !in->config.characters ? "words" : bytes ? "bytes" : "characters";
+	const bool bytes = mu_vocabulary_bytes(in->about.vocabulary);
+	const char *of = !settings_of(in)->characters ? "words" : bytes ? "bytes" : "characters";
 	size_t used;
 
 	used = (size_t)snprintf(text, nbytes, "%s, %zu %s", in->config.paths, t->n_numbers, of);
@@ -393,7 +405,7 @@ static void describe_text(const struct mu_input *in, char *text, size_t nbytes)
 	if (used < nbytes && t->n_long > 0)
 		used += (size_t)snprintf(text + used, nbytes - used,
 					 "; %zu longer than %zu are left out", t->n_long,
-					 longest(&in->config));
+					 longest(in));
 	if (used < nbytes && t->n_unknown > 0)
 		used += (size_t)snprintf(text + used, nbytes - used,
 					 "; %zu of them not in the vocabulary", t->n_unknown);
@@ -416,6 +428,7 @@ static enum mu_status hash_text(const struct mu_input *in, struct mu_input_threa
 const struct mu_reader mu_reader_text = {
 	.name = "text",
 	.help = "sequences of words or characters from a text file",
+	.settings_nbytes = sizeof(struct mu_text_settings),
 	.knows_classes = true,
 	.open = open_text,
 	.close = close_text,

@@ -238,7 +238,7 @@ static enum mu_status find_classes(struct mu_input *in, struct tokens *t)
 
 	in->classes = in->config.classes;
 	MU_TRY(find_tokenizer(t));
-	in->tokenizer = t->tokenizer;
+	in->about.tokenizer = t->tokenizer;
 	if (t->tokenizer)
 		n = mu_tokenizer_n(t->tokenizer);
 	else
@@ -262,24 +262,24 @@ out:
 static enum mu_status open_tokens(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
-	struct mu_input_config *c = &in->config;
+	const struct mu_input_config *c = &in->config;
+	const struct mu_token_settings *s = in->settings;
+	const struct mu_shape shape = mu_sample_sequence(s->window);
 	struct tokens *t;
 
-	if (c->window == 0)
+	if (s->window == 0)
 		MU_FAIL(MU_ERR_ARGUMENT, "token input: it needs the length of windows");
 	MU_TRY(MU_ALLOC(t, 1, "token reader"));
 	in->impl = t;
-	t->length = c->window;
+	t->length = s->window;
 	if (c->paths)
 		MU_TRY(list_paths(t, c->paths));
 	else
 		MU_TRY(list_folder(t, c->dir, c->part));
 	MU_TRY(open_files(in, t));
 	MU_TRY(find_classes(in, t));
-	mu_input_declare(in, &(struct mu_field){"data", MU_FIELD_INPUT, MU_NUMBER_INT32,
-						mu_sample_sequence(t->length)});
-	mu_input_declare(in, &(struct mu_field){"label", MU_FIELD_TARGET, MU_NUMBER_INT32,
-						MU_SAMPLE(t->length)});
+	mu_input_declare_data(in, MU_NUMBER_INT32, &shape);
+	mu_input_declare_labels(in, MU_NUMBER_INT32, t->length);
 out:
 	return st;
 }
@@ -449,6 +449,7 @@ static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *t
 const struct mu_reader mu_reader_tokens = {
 	.name = "tokens",
 	.help = "windows of tokens from files of llm.c",
+	.settings_nbytes = sizeof(struct mu_token_settings),
 	.files = "[X_]train*.bin and [X_]val*.bin of tokens",
 	.knows_classes = true,
 	.find = find_tokens,

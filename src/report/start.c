@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <muster/base.h>
+#include <muster/pictures.h>
 
 #include "conf/slurm.h"
 #include "conf/conf.h"
@@ -217,6 +218,7 @@ void mu_report_data(const struct mu_engine *e)
 {
 	const struct mu_input *in = e->train;
 	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
+	const struct mu_picture_settings *pictures = mu_input_pictures(in);
 	char what[1024], more[64] = "", shape[MU_SAMPLE_TEXT];
 
 	in->ops->describe(in, what, sizeof what);
@@ -226,17 +228,18 @@ void mu_report_data(const struct mu_engine *e)
 		      in->ops->name, in->n, MU_S(in->n), more,
 		      mu_sample_text(mu_input_shape(in), ", ", shape, sizeof shape), in->classes,
 		      mu_report_outputs(in), what);
-	if (in->n_class_names > 0 && in->n_class_names < in->classes)
+	if (in->about.n_class_names > 0 && in->about.n_class_names < in->classes)
 		mu_log_info("%s has %zu classes, and the network %zu outputs: --num-classes %zu",
-			    e->conf->data_train, in->n_class_names, in->classes, in->classes);
+			    e->conf->data_train, in->about.n_class_names, in->classes, in->classes);
 	if (in->groups && e->validate) {
 		e->validate->ops->describe(e->validate, what, sizeof what);
 		mu_log_detail("data %s: validation: %s", in->ops->name, what);
 	}
-	if (in->ops->colour_images && !e->conf->evaluate) {
-		mu_augment_describe(&in->config.augment, what, sizeof what);
+	if (pictures && !e->conf->evaluate) {
+		mu_augment_describe(&pictures->augment, what, sizeof what);
 		mu_log_detail("data %s: training images: %s", in->ops->name, what);
-		if (mu_augment_crop_is_fixed(&in->config.augment, &in->stored, mu_input_shape(in)))
+		if (mu_augment_crop_is_fixed(&pictures->augment, &in->about.stored,
+					     mu_input_shape(in)))
 			mu_log_info("data %s: the random crop cannot move, because images and crop "
 				    "are %zu x %zu: --pad-size 4 lets it",
 				    in->ops->name, p.h, p.w);

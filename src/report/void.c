@@ -48,7 +48,7 @@ static void find_modes(struct conf_void *f)
 static bool is_cut_off(const struct mu_input *in, const struct mu_augment *a)
 {
 	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
-	struct mu_picture from = mu_sample_picture(&in->stored);
+	struct mu_picture from = mu_sample_picture(&in->about.stored);
 
 	if (a->resize > 0)
 		from.h = from.w = a->resize;
@@ -72,7 +72,7 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 	const struct mu_input *in = e->train;
 	const struct mu_augment a = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN);
 
-	f->no_threads = !in->ops->threads || in->in_memory;
+	f->no_threads = !in->ops->threads || in->about.in_memory;
 	f->no_images = !in->ops->colour_images;
 	f->no_bad_records = !in->ops->bad_records;
 	f->cut_off = is_cut_off(in, &a);

@@ -3,8 +3,12 @@
 #ifndef TRAIN_DATA_H
 #define TRAIN_DATA_H
 
+#include <muster/arrays.h>
 #include <muster/comm.h>
 #include <muster/input.h>
+#include <muster/pictures.h>
+#include <muster/text.h>
+#include <muster/tokens.h>
 
 #include "net/plan.h"
 #include "conf/options.h"
@@ -13,11 +17,11 @@
 
 /*
  * MU_ERR_USAGE unless the network accepts this kind of data. For a text: reads the vocabulary of
- * --vocab into *vocabulary (the caller's to free; else NULL) and fills in the config.
+ * --vocab into *vocabulary (the caller's to free; else NULL).
  */
 enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network *network,
-				  struct mu_vocabulary **vocabulary,
-				  struct mu_input_config *config);
+				  const struct mu_input_config *config,
+				  struct mu_vocabulary **vocabulary);
 /* Worker 0: write the vocabulary built from the text. vocabulary: NULL if there is none. */
 enum mu_status mu_train_vocabulary_save(const struct conf *v,
 					const struct mu_vocabulary *vocabulary);
@@ -39,6 +43,19 @@ enum mu_status mu_train_look(const struct mu_options *o, const struct conf *v, M
 /* The shape of a sample: --image-shape, or the network's usual one. */
 enum mu_status mu_train_find_shape(const struct conf *v, const struct mu_network *network,
 				   struct mu_shape *shape);
+/* Settings of the reader of a run. */
+union train_reader_settings {
+	struct mu_array_settings arrays;
+	struct mu_picture_settings pictures;
+	struct mu_synthetic_settings synthetic;
+	struct mu_text_settings text;
+	struct mu_token_settings tokens;
+};
+/* From the options, for config->reader and config->part; config->settings points to s. vocabulary:
+ * of a text, NULL: its own. */
+enum mu_status mu_train_reader_set(const struct conf *v, const struct mu_network *network,
+				   const struct mu_vocabulary *vocabulary,
+				   struct mu_input_config *config, union train_reader_settings *s);
 /* Sets the reader, and what it reads: random data, or the files that the options name. */
 enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_network *network,
 				      struct mu_input_config *config);

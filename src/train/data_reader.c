@@ -38,6 +38,87 @@ out:
 	return st;
 }
 
+/* ---- settings of readers, one function each ---- */
+
+/* What they depend on. */
+struct reading {
+	const struct conf *v;
+	const struct mu_network *network;
+	const struct mu_vocabulary *vocabulary;
+	enum mu_input_part part;
+};
+
+static enum mu_status set_arrays(const struct reading *r, union train_reader_settings *s)
+{
+	s->arrays = (struct mu_array_settings){.label_train = r->v->label_train,
+					       .label_val = r->v->label_val,
+					       .label_columns = r->v->label_columns};
+	s->arrays.ignored = mu_conf_ignored(r->v, &s->arrays.ignores);
+	return MU_OK;
+}
+
+static enum mu_status set_pictures(const struct reading *r, union train_reader_settings *s)
+{
+	enum mu_status st = MU_OK;
+	const bool others = r->part == MU_INPUT_VALIDATE && r->v->val_split <= 0;
+
+	s->pictures = (struct mu_picture_settings){
+		.indexes = others ? r->v->data_val_idx : r->v->data_train_idx,
+		.augment = mu_conf_images_augment(&r->v->images, r->part),
+	};
+	MU_TRY(mu_train_find_shape(r->v, r->network, &s->pictures.net_shape));
+	MU_TRY(mu_conf_rgb(r->v, s->pictures.mean, s->pictures.std));
+out:
+	return st;
+}
+
+static enum mu_status set_synthetic(const struct reading *r, union train_reader_settings *s)
+{
+	s->synthetic.number =
+		r->network->traits & MU_NETWORK_SEQUENCES ? MU_NUMBER_INT32 : MU_NUMBER_FLOAT32;
+	return MU_OK;
+}
+
+static enum mu_status set_text(const struct reading *r, union train_reader_settings *s)
+{
+	s->text = (struct mu_text_settings){.characters = mu_conf_text_characters(r->v),
+					    .vocabulary = r->vocabulary,
+					    .lengths = r->v->text.lengths,
+					    .n_lengths = r->v->text.n_lengths};
+	return MU_OK;
+}
+
+static enum mu_status set_tokens(const struct reading *r, union train_reader_settings *s)
+{
+	s->tokens.window = mu_conf_window(r->v, r->network);
+	return MU_OK;
+}
+
+static const struct {
+	const char *reader;
+	enum mu_status (*set)(const struct reading *r, union train_reader_settings *s);
+} kinds[] = {
+	{"arrays", set_arrays},       {"cifar", set_pictures}, {"records", set_pictures},
+	{"synthetic", set_synthetic}, {"text", set_text},      {"tokens", set_tokens},
+};
+
+enum mu_status mu_train_reader_set(const struct conf *v, const struct mu_network *network,
+				   const struct mu_vocabulary *vocabulary,
+				   struct mu_input_config *config, union train_reader_settings *s)
+{
+	enum mu_status st = MU_OK;
+	const struct reading r = {v, network, vocabulary, config->part};
+
+	config->settings = s;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strcmp(kinds[i].reader, config->reader) == 0)
+			MU_TRY(kinds[i].set(&r, s));
+out:
+	return st;
+}
+
+/* ---- which reader ---- */
+
 enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_network *network,
 				      struct mu_input_config *config)
 {
@@ -47,23 +128,16 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 	config->values = v->facts.of_values;
 	config->classes = config->values ? 0 : (size_t)v->num_classes;
 	MU_TRY(mu_train_find_shape(v, network, &config->shape));
-	MU_TRY(mu_conf_rgb(v, config->mean, config->std));
-	config->lengths = v->text.lengths;
-	config->n_lengths = v->text.n_lengths;
 	config->reader = "synthetic";
-	config->number = network->traits & MU_NETWORK_SEQUENCES ? MU_NUMBER_INT32
-								: MU_NUMBER_FLOAT32;
-	config->window = mu_conf_window(v, network);
-	config->ignored = mu_conf_ignored(v, &config->ignores);
-	config->labels = v->label_train;
-	config->label_columns = v->label_columns;
 	if (v->data_train) {
-		config->reader = mu_conf_reads_tokens(v)   ? "tokens"
+		config->reader = mu_conf_reads_text(v)     ? "text"
+				 : mu_conf_reads_tokens(v) ? "tokens"
 				 : mu_conf_reads_arrays(v) ? "arrays"
 							   : "records";
 		if (v->predict && mu_conf_reads_arrays(v)) /* which may have no targets */
 			config->classes = (size_t)v->num_classes;
-		config->net_shape = config->shape;
+		if (mu_conf_reads_text(v)) /* as many as words */
+			config->classes = 0;
 		if (!v->image_shape)
 			config->shape = (struct mu_shape){0};
 		return MU_OK;
@@ -108,6 +182,7 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 	const struct mu_field *field = mu_input_field(in, MU_FIELD_TARGET);
 	const size_t width = mu_input_width(in);
 	char text[MU_SAMPLE_TEXT];
+	const char *why = in->about.not_classes;
 	const char *place = v->label_train  ? v->label_train
 			    : v->data_train ? v->data_train
 					    : v->data_dir;
@@ -118,20 +193,20 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its targets are values, not classes (%s), and the loss, %s, needs "
 			"classes, integers from 0 on: --objective mse is for values",
-			place, in->not_classes ? in->not_classes : "real numbers", loss->help);
+			place, why ? why : "real numbers", loss->help);
 	if (field->number == MU_NUMBER_FLOAT32 && field->shape.ndims > 2)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: a sample's targets are %s values (%s), and the loss, %s, needs the "
 			"number of a class at each position: y.astype('int32') makes that of a "
 			"mask of whole numbers; --objective mse, bce and dice are for values",
 			place, mu_sample_text(&field->shape, " x ", text, sizeof text),
-			in->not_classes ? in->not_classes : "real numbers", loss->help);
+			why ? why : "real numbers", loss->help);
 	if (field->number == MU_NUMBER_FLOAT32 || (labels == 1 && width > 1))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: has %zu targets a sample (%s), and the loss, %s, needs the number of "
 			"a class: numpy.argmax(y, axis=1) makes that of one-hot rows; "
 			"--objective mse is for several values",
-			place, width, in->not_classes ? in->not_classes : "integers", loss->help);
+			place, width, why ? why : "integers", loss->help);
 out:
 	return st;
 }
@@ -142,6 +217,8 @@ enum mu_status mu_train_check_validation(const struct conf *v, const struct mu_i
 	enum mu_status st = MU_OK;
 	const struct mu_field *have = mu_input_field(in, MU_FIELD_TARGET);
 	const struct mu_field *want = mu_input_field(train, MU_FIELD_TARGET);
+	const char *columns = in->about.columns, *usual = train->about.columns;
+	const char *why = in->about.not_classes;
 	const char *data = v->data_val ? v->data_val : v->data_dir;
 	const char *place = v->label_val ? v->label_val : data;
 	char a[MU_SAMPLE_TEXT], b[MU_SAMPLE_TEXT];
@@ -150,19 +227,18 @@ enum mu_status mu_train_check_validation(const struct conf *v, const struct mu_i
 		MU_FAIL(MU_ERR_FORMAT, "%s: samples for validation are %s, those for training %s",
 			data, mu_sample_text(mu_input_shape(in), " x ", a, sizeof a),
 			mu_sample_text(mu_input_shape(train), " x ", b, sizeof b));
-	if (in->columns && train->columns && strcmp(in->columns, train->columns) != 0)
+	if (columns && usual && strcmp(columns, usual) != 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: its columns are %.100s, those for training %.100s: the same are "
 			"needed, in the same order",
-			data, in->columns, train->columns);
+			data, columns, usual);
 	if (in->unlabelled || in->groups)
 		goto out;
 	if (have->number != want->number)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: targets for validation are %s%s%s, those for training %s", place,
 			have->number == MU_NUMBER_INT32 ? "classes" : "values",
-			in->not_classes && *in->not_classes ? ", " : "",
-			in->not_classes ? in->not_classes : "",
+			why && *why ? ", " : "", why ? why : "",
 			want->number == MU_NUMBER_INT32 ? "classes" : "values");
 	if (!mu_shape_equal(&have->shape, &want->shape))
 		MU_FAIL(MU_ERR_FORMAT,

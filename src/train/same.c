@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <muster/text.h>
 #include <muster/tokens.h>
 
 #include "checkpoint/checkpoint.h"
@@ -133,8 +134,9 @@ static struct part describe_part(const struct mu_input *in)
 			 .records = in->contents.records,
 			 .listing = in->contents.listing};
 
-	for (size_t i = 0; i < in->n_class_names; i++)
-		p.names = mu_hash(p.names, in->class_names[i], strlen(in->class_names[i]) + 1);
+	for (size_t i = 0; i < in->about.n_class_names; i++)
+		p.names = mu_hash(p.names, in->about.class_names[i],
+				  strlen(in->about.class_names[i]) + 1);
 	return p;
 }
 
@@ -144,10 +146,10 @@ static enum mu_status describe(const struct mu_engine *e, struct view *v)
 
 	memset(v, 0, sizeof *v);
 	v->network = e->network_bytes;
-	if (e->train->vocabulary)
-		v->vocabulary = mu_vocabulary_hash(e->train->vocabulary);
-	if (e->train->tokenizer)
-		MU_TRY(mu_tokenizer_hash(e->train->tokenizer, &v->tokenizer));
+	if (e->train->about.vocabulary)
+		v->vocabulary = mu_vocabulary_hash(e->train->about.vocabulary);
+	if (e->train->about.tokenizer)
+		MU_TRY(mu_tokenizer_hash(e->train->about.tokenizer, &v->tokenizer));
 	v->part[MU_INPUT_TRAIN] = describe_part(e->train);
 	if (e->validate)
 		v->part[MU_INPUT_VALIDATE] = describe_part(e->validate);

@@ -79,7 +79,7 @@ static int count_threads(const struct train_run *run)
 static enum mu_status check_class_names(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_input *train = &run->train, *validate = &run->validate;
+	const struct mu_input_about *train = &run->train.about, *validate = &run->validate.about;
 
 	if (!train->class_names || !validate->class_names)
 		goto out;
@@ -99,10 +99,12 @@ static enum mu_status check_tokenizers(const struct train_run *run)
 {
 	enum mu_status st = MU_OK;
 	const struct conf *v = run->conf;
+	const struct mu_tokenizer *train = run->train.about.tokenizer,
+				  *validate = run->validate.about.tokenizer;
 	bool same = true;
 
-	if (run->train.tokenizer && run->validate.tokenizer)
-		MU_TRY(mu_tokenizer_same(run->train.tokenizer, run->validate.tokenizer, &same));
+	if (train && validate)
+		MU_TRY(mu_tokenizer_same(train, validate, &same));
 	if (!same)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s and %s are tokens of two tokenizers: make both files by one "
@@ -116,20 +118,18 @@ out:
 static enum mu_status open_validation(struct train_run *run, struct mu_input_config config)
 {
 	enum mu_status st = MU_OK;
+	union train_reader_settings settings;
 	const struct conf *v = run->conf;
 
 	config.part = MU_INPUT_VALIDATE;
 	config.num_examples = v->benchmark ? config.num_examples : (size_t)v->max_val_samples;
 	config.shuffle = false;
-	if (v->val_split <= 0) {
+	if (v->val_split <= 0)
 		config.paths = v->data_val;
-		config.indexes = v->data_val_idx;
-		config.labels = v->label_val;
-	}
 	config.values |= mu_input_field(&run->train, MU_FIELD_TARGET)->number == MU_NUMBER_FLOAT32;
 	config.classes = run->train.classes;
-	config.vocabulary = run->train.vocabulary;
-	config.augment = mu_conf_images_augment(&v->images, MU_INPUT_VALIDATE);
+	MU_TRY(mu_train_reader_set(v, run->engine.network, run->train.about.vocabulary, &config,
+				   &settings));
 	MU_TRY(mu_input_open(&run->validate, &config));
 	MU_TRY(mu_train_check_validation(v, &run->validate, &run->train));
 	MU_TRY(check_class_names(run));
@@ -159,8 +159,6 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.worker = (int)run->engine.team.index,
 		.num_workers = (int)run->engine.team.n,
 		.paths = v->data_train,
-		.indexes = v->data_train_idx,
-		.augment = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN),
 		.shuffle = v->shuffle != CONF_SHUFFLE_NO,
 		.shuffle_chunk = v->shuffle == CONF_SHUFFLE_CHUNK ? (size_t)v->shuffle_chunk : 0,
 		.seed = (uint64_t)v->seed,
@@ -171,6 +169,7 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		.unlabelled = v->predict != NULL,
 	};
 	const struct mu_network *network;
+	union train_reader_settings settings;
 
 	MU_TRY(mu_network_find(&network, v->network));
 	run->engine.network = network;
@@ -178,7 +177,8 @@ static enum mu_status open_inputs(struct train_run *run, struct mu_net_config *m
 		MU_TRY(mu_file_hash(v->network, &run->engine.network_bytes));
 	MU_TRY(find_batch(run, &config.batch));
 	MU_TRY(mu_train_choose_reader(v, network, &config));
-	MU_TRY(mu_train_text_open(v, network, &run->vocabulary, &config));
+	MU_TRY(mu_train_text_open(v, network, &config, &run->vocabulary));
+	MU_TRY(mu_train_reader_set(v, network, run->vocabulary, &config, &settings));
 	if (v->benchmark) { /* random data are made for the network, and take memory */
 		*model = mu_train_describe_model(v, &config.shape, config.classes);
 		MU_TRY(mu_engine_model_new(&run->engine, model, &config));
@@ -237,7 +237,7 @@ static enum mu_status setup_worker(struct train_run *run)
 		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: there are %zu classes, and K is at most that",
 			v->top_k, run->train.classes);
 	if (run->members.index == 0)
-		MU_TRY(mu_train_vocabulary_save(v, run->train.vocabulary));
+		MU_TRY(mu_train_vocabulary_save(v, run->train.about.vocabulary));
 	if (run->mode->needs < TRAIN_NETWORK)
 		goto out;
 	if (!run->engine.net)

@@ -53,19 +53,17 @@ out:
 }
 
 enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network *network,
-				  struct mu_vocabulary **vocabulary,
-				  struct mu_input_config *config)
+				  const struct mu_input_config *config,
+				  struct mu_vocabulary **vocabulary)
 {
 	enum mu_status st = MU_OK;
-	const bool text = mu_conf_reads_text(v), tokens = strcmp(config->reader, "tokens") == 0;
+	const bool text = strcmp(config->reader, "text") == 0,
+		   tokens = strcmp(config->reader, "tokens") == 0;
 	struct mu_tokenizer *tokenizer = NULL;
 
 	MU_TRY(check_network(v, network, text, tokens));
 	if (!text)
 		goto out;
-	config->reader = "text";
-	config->characters = mu_conf_text_characters(v);
-	config->classes = 0;
 	if (v->text.vocabulary)
 		MU_TRY(mu_checkpoint_words_read(v->text.vocabulary, vocabulary, &tokenizer));
 	if (tokenizer)
@@ -73,7 +71,6 @@ enum mu_status mu_train_text_open(const struct conf *v, const struct mu_network 
 			"--vocab %s: has a tokenizer, not the words of a text: tokenize makes "
 			"token files of %s",
 			v->text.vocabulary, v->data_train);
-	config->vocabulary = *vocabulary;
 out:
 	mu_tokenizer_free(tokenizer);
 	return st;

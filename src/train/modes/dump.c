@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include <muster/base.h>
+#include <muster/pictures.h>
 #include <muster/storage.h>
 
 enum { GAP = 2, MAX_SIDE = 1 << 14 };
@@ -33,6 +34,7 @@ struct tone {
 static struct tone find_tone(const struct mu_input *in, const struct mu_input_batch *batch)
 {
 	size_t n = batch->count * mu_shape_sample(mu_input_shape(in));
+	const struct mu_picture_settings *pictures = mu_input_pictures(in);
 	struct tone tone;
 	float low = batch->data[0], high = low;
 
@@ -43,9 +45,9 @@ static struct tone find_tone(const struct mu_input *in, const struct mu_input_ba
 	for (int c = 0; c < 3; c++) {
 		tone.scale[c] = high > low ? 255 / (high - low) : 0;
 		tone.shift[c] = -low * tone.scale[c];
-		if (in->ops->colour_images) {
-			tone.scale[c] = in->config.std[c];
-			tone.shift[c] = in->config.mean[c];
+		if (pictures) {
+			tone.scale[c] = pictures->std[c];
+			tone.shift[c] = pictures->mean[c];
 		}
 	}
 	return tone;

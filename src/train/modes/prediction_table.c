@@ -15,9 +15,9 @@
 
 static const char *class_name(const struct prediction_table *t, size_t class)
 {
-	return t->saved.n == t->classes		       ? t->saved.name[class]
-	       : t->data->n_class_names == t->classes ? t->data->class_names[class]
-						       : NULL;
+	return t->saved.n == t->classes                     ? t->saved.name[class]
+	       : t->data->about.n_class_names == t->classes ? t->data->about.class_names[class]
+							    : NULL;
 }
 
 static void put_class(const struct prediction_table *t, size_t class, const char *before)

@@ -50,12 +50,11 @@ static enum mu_status find_sample(const struct conf *v, const struct mu_network 
 {
 	enum mu_status st = MU_OK;
 	struct mu_input in = {.ops = NULL};
+	union train_reader_settings settings;
 	struct mu_input_config config = {
 		.part = MU_INPUT_TRAIN,
 		.dir = v->data_dir,
 		.paths = v->data_train,
-		.indexes = v->data_train_idx,
-		.augment = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN),
 		.batch = 1,
 		.num_workers = 1,
 	};
@@ -67,6 +66,7 @@ static enum mu_status find_sample(const struct conf *v, const struct mu_network 
 	if (v->benchmark || mu_conf_reads_text(v) || (!v->data_dir && !v->data_train))
 		goto out;
 	MU_TRY(mu_train_choose_reader(v, network, &config));
+	MU_TRY(mu_train_reader_set(v, network, NULL, &config, &settings));
 	MU_TRY(mu_input_open(&in, &config));
 	*shape = *mu_input_shape(&in);
 	*classes = mu_train_outputs(v, &in);

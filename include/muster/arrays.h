@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arrays: settings of the reader "arrays" of numbers in .npy, .npz and .csv files
+ * (mu_input_config.settings). */
+#ifndef MUSTER_ARRAYS_H
+#define MUSTER_ARRAYS_H
+
+#include <muster/base.h>
+
+MU_BEGIN_C
+
+/* Texts are the caller's. {0}: the targets are in the file of the samples, its last column. */
+struct mu_array_settings {
+	const char *label_train, *label_val; /* files of the targets, of each part; NULL: they
+						are in that of the samples */
+	const char *label_columns; /* of a .csv file: "a,b", "none"; NULL: the last one */
+	bool ignores;              /* targets equal to `ignored` are of no class */
+	size_t ignored;
+};
+
+MU_END_C
+
+#endif
