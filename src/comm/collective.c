@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "comm/wait/watch.h"
+#include "icollective.h"
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
@@ -56,7 +57,7 @@ enum mu_status mu_barrier(MPI_Comm comm)
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
 
-	MU_MPI(MPI_Ibarrier(comm, &request));
+	MU_TRY(mu_ibarrier(comm, &request));
 	MU_TRY(finish(comm, &request, "a barrier", NULL, NULL));
 out:
 	return st;
@@ -68,7 +69,7 @@ enum mu_status mu_meet(MPI_Comm comm)
 	const struct mu_meeting meeting = {.comm = comm, .what = "all to come", .setup = true};
 	MPI_Request request = MPI_REQUEST_NULL;
 
-	MU_MPI(MPI_Ibarrier(comm, &request));
+	MU_TRY(mu_ibarrier(comm, &request));
 	MU_TRY(mu_watch_collective(&meeting, &request));
 out:
 	return st;
@@ -86,8 +87,7 @@ enum mu_status mu_bcast(void *data, size_t nbytes, int root, MPI_Comm comm)
 		MPI_Request request = MPI_REQUEST_NULL;
 		struct copy *c = copy_of(p, n);
 
-		MU_MPI(MPI_Ibcast(c ? (void *)c->values : p, mu_count(n), MPI_BYTE, root, comm,
-				  &request));
+		MU_TRY(mu_ibcast(c ? (void *)c->values : p, n, root, comm, &request));
 		MU_TRY(finish(comm, &request, "a broadcast", c, p));
 		p += n;
 		nbytes -= n;
@@ -105,8 +105,7 @@ static enum mu_status allreduce(void *values, size_t n, MPI_Datatype type, MPI_O
 
 	MU_SAME(comm, n);
 	c = copy_of(values, nbytes);
-	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, c ? c->values : values, mu_count(n), type, op, comm,
-			      &request));
+	MU_TRY(mu_iallreduce(MPI_IN_PLACE, c ? c->values : values, n, type, op, comm, &request));
 	MU_TRY(finish(comm, &request, "an all-reduce", c, values));
 out:
 	return st;
@@ -127,7 +126,7 @@ enum mu_status mu_allreduce_float(const float *in, float *out, size_t n, MPI_Com
 	enum mu_status st = MU_OK;
 	MPI_Request request = MPI_REQUEST_NULL;
 
-	MU_MPI(MPI_Iallreduce(in, out, mu_count(n), MPI_FLOAT, MPI_SUM, comm, &request));
+	MU_TRY(mu_iallreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm, &request));
 	MU_TRY(finish(comm, &request, "an all-reduce", NULL, NULL));
 out:
 	return st;
@@ -141,8 +140,7 @@ enum mu_status mu_allgather(const void *mine, void *all, size_t nbytes_each, MPI
 
 	MU_SAME(comm, nbytes_each);
 	c = copy_of(mine, nbytes_each);
-	MU_MPI(MPI_Iallgather(c ? c->values : mine, mu_count(nbytes_each), MPI_BYTE, all,
-			      mu_count(nbytes_each), MPI_BYTE, comm, &request));
+	MU_TRY(mu_iallgather(c ? c->values : mine, all, nbytes_each, comm, &request));
 	MU_TRY(finish(comm, &request, "an all-gather", c, NULL));
 out:
 	return st;
@@ -156,8 +154,7 @@ enum mu_status mu_gather(const void *mine, void *all, size_t nbytes_each, int ro
 
 	MU_SAME(comm, nbytes_each);
 	c = copy_of(mine, nbytes_each);
-	MU_MPI(MPI_Igather(c ? c->values : mine, mu_count(nbytes_each), MPI_BYTE, all,
-			   mu_count(nbytes_each), MPI_BYTE, root, comm, &request));
+	MU_TRY(mu_igather(c ? c->values : mine, all, nbytes_each, root, comm, &request));
 	MU_TRY(finish(comm, &request, "a gather", c, NULL));
 out:
 	return st;
@@ -222,13 +219,15 @@ static enum mu_status find_lowest(const struct mu_meeting *meeting, double limit
 	MU_TRY(mu_comm_rank(meeting->comm, &rank, &size));
 	mu_meeting_enter(meeting, &entered);
 	for (long far = 1; far < size; far *= 2, i++) {
-		const int to = (int)((rank + far) % size), from = (int)((rank - far + size) % size);
+		int to = (int)((rank + far) % size), from = (int)((rank - far + size) % size);
+		int tags[2] = {AGREE_TAG, AGREE_TAG};
+		MPI_Comm comm;
 
 		messages.out[i] = *lowest;
-		MU_MPI(MPI_Irecv(&messages.in[i], 1, MPI_INT, from, AGREE_TAG, meeting->comm,
-				 &requests[0]));
-		MU_MPI(MPI_Isend(&messages.out[i], 1, MPI_INT, to, AGREE_TAG, meeting->comm,
-				 &requests[1]));
+		MU_TRY(mu_comm_address(meeting->comm, &comm, &from, &tags[0]));
+		MU_TRY(mu_comm_address(meeting->comm, &comm, &to, &tags[1]));
+		MU_MPI(MPI_Irecv(&messages.in[i], 1, MPI_INT, from, tags[0], comm, &requests[0]));
+		MU_MPI(MPI_Isend(&messages.out[i], 1, MPI_INT, to, tags[1], comm, &requests[1]));
 		MU_TRY(await(meeting, requests, limit));
 		if (messages.in[i] < *lowest)
 			*lowest = messages.in[i];
@@ -306,8 +305,8 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 	long ends[2] = {value, -value};
 	struct copy *c = copy_of(ends, sizeof ends);
 
-	MU_MPI(MPI_Iallreduce(MPI_IN_PLACE, c ? (void *)c->values : ends, 2, MPI_LONG, MPI_MAX,
-			      comm, &request));
+	MU_TRY(mu_iallreduce(MPI_IN_PLACE, c ? (void *)c->values : ends, 2, MPI_LONG, MPI_MAX, comm,
+			     &request));
 	MU_TRY(finish(comm, &request, "the ranks to compare a value", c, ends));
 	if (ends[0] != -ends[1])
 		st = mu_trace_start(MU_ERR_ARGUMENT, file, line,
@@ -315,38 +314,4 @@ enum mu_status mu_comm_same(MPI_Comm comm, long value, const char *name, const c
 				    -ends[1], ends[0]);
 out:
 	return st;
-}
-
-/* ---- communicators ---- */
-
-enum mu_status mu_comm_dup(MPI_Comm comm, MPI_Comm *out, const char *what)
-{
-	enum mu_status st = MU_OK;
-	MPI_Request request = MPI_REQUEST_NULL;
-	const struct mu_meeting meeting = {.comm = comm, .what = what};
-
-	MU_MPI(MPI_Comm_idup(comm, out, &request));
-	MU_TRY(mu_watch_collective(&meeting, &request));
-	MU_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN));
-out:
-	return st;
-}
-
-/* MPI has no non-blocking split: the barrier waits politely for all ranks. */
-enum mu_status mu_comm_split(MPI_Comm comm, int colour, int key, MPI_Comm *out)
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(mu_barrier(comm));
-	MU_MPI(MPI_Comm_split(comm, colour, key, out));
-	MU_MPI(MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN));
-out:
-	return st;
-}
-
-void mu_comm_close(MPI_Comm *comm)
-{
-	if (*comm != MPI_COMM_NULL && !mu_memory_is_kept())
-		MPI_Comm_free(comm);
-	*comm = MPI_COMM_NULL;
 }

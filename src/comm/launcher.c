@@ -63,12 +63,18 @@ static bool read_process(int pid, char name[64], int *parent)
 	return good;
 }
 
-/* The outermost process of the launcher on this host; 0: none. */
+/* The outermost process of the launcher on this host; 0: none. Looked for once: another parent
+ * than before is where the launcher has ended. */
 static int find_launcher(void)
 {
+	static int looked_from, launcher;
 	char name[64];
-	int pid = (int)getppid(), parent, launcher = 0;
+	int pid = (int)getppid(), parent;
 
+	if (pid == looked_from)
+		return launcher;
+	looked_from = pid;
+	launcher = 0;
 	while (read_process(pid, name, &parent) && is_launcher(name)) {
 		launcher = pid;
 		pid = parent;
@@ -147,6 +153,43 @@ enum mu_status mu_launcher_check(int size)
 	}
 out:
 	return st;
+}
+
+/* MPICH's simulation of nodes, on one: ranks are in turn on them, or in blocks. 0: none. */
+static int clique(void)
+{
+	const int rank = number("PMI_RANK"), size = number("PMI_SIZE");
+	const int asked = number("MPIR_CVAR_NUM_CLIQUES"), n = asked < size ? asked : size;
+	int large, each;
+
+	if (n < 2)
+		return 0;
+	if (!number("MPIR_CVAR_CLIQUES_BY_BLOCK"))
+		return 1 + rank % n;
+	each = size / n;
+	large = size % n * (each + 1); /* ranks of blocks that have one more */
+	return 1 + (rank < large ? rank / (each + 1) : size % n + (rank - large) / each);
+}
+
+struct mu_launcher_place mu_launcher_place(int size)
+{
+	static const struct {
+		const char *size, *local, *local_size, *node;
+	} names[] = {
+		{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+		 NULL},
+		{"PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL},
+		{"SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, "SLURM_NODEID"},
+	};
+	struct mu_launcher_place p = {.node = -clique(), .local = -1};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names && p.node == 0; i++)
+		if (number(names[i].size) == size && getenv(names[i].local)) {
+			p.local = number(names[i].local);
+			p.local_size = number(names[i].local_size);
+			p.node = 1 + number(names[i].node);
+		}
+	return p;
 }
 
 /* Tasks of a job of Slurm that has no step: its batch file runs this program itself. */

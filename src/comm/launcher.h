@@ -15,4 +15,11 @@
  */
 enum mu_status mu_launcher_check(int size);
 
+/* Where the launcher of a job of size ranks says that this one is. */
+struct mu_launcher_place {
+	int node;              /* a number, the same for all ranks of a node */
+	int local, local_size; /* this rank among its ranks of the node; -1, 0: it does not say */
+};
+struct mu_launcher_place mu_launcher_place(int size);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "comm/wait/wake.h"
 #include "comm/wait/watch.h"
+#include "icollective.h"
 #include "topology.h"
 
 enum mu_status mu_members_follow(const struct mu_members *m, void *data, size_t nbytes)
@@ -137,6 +138,7 @@ static enum mu_status make_roles(struct mu_members *m, int num_servers, enum mu_
 {
 	enum mu_status st = MU_OK;
 	bool *is_server = NULL;
+	bool worker;
 
 	m->num_servers =
 		num_servers == MU_SERVERS_DEFAULT ? mu_members_usual_servers(m) : num_servers;
@@ -163,7 +165,12 @@ static enum mu_status make_roles(struct mu_members *m, int num_servers, enum mu_
 	else
 		spread_servers(m, is_server);
 	MU_TRY(set_roles(m, is_server));
-	MU_TRY(mu_comm_split(m->comm, (int)m->role, m->rank, &m->peers));
+	worker = m->role == MU_ROLE_WORKER;
+	if (m->num_servers == 0)
+		MU_TRY(mu_comm_dup(m->comm, &m->peers, "the other workers at start"));
+	else
+		MU_TRY(mu_subset_make(m->comm, worker ? m->num_workers : m->num_servers,
+				      worker ? m->worker_ranks : m->server_ranks, &m->peers));
 out:
 	mu_free(is_server);
 	return st;

@@ -30,16 +30,6 @@ int mu_count(size_t n)
 	return (int)n;
 }
 
-enum mu_status mu_comm_rank(MPI_Comm comm, int *rank, int *size)
-{
-	enum mu_status st = MU_OK;
-
-	MU_MPI(MPI_Comm_rank(comm, rank));
-	MU_MPI(MPI_Comm_size(comm, size));
-out:
-	return st;
-}
-
 void mu_comm_version(char *text, size_t nbytes)
 {
 	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "unknown";

@@ -5,72 +5,132 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cores.h"
+#include "icollective.h"
+#include "launcher.h"
 
-/* A node is identified by its lowest rank; nodes are numbered in that order. */
-static void number_nodes(struct mu_topology *t, int size, const int *lowest)
+/* What a rank says of its place. */
+struct place {
+	char host[64];
+	uint64_t key; /* of ranks that can share memory, if the launcher does not tell them apart */
+	int local;    /* number among its launcher's ranks of a node; -1: not known */
+};
+
+static void add(uint64_t *hash, const void *data, size_t nbytes)
 {
-	for (int r = 0; r < size; r++) {
-		if (lowest[r] == r)
-			t->node_of[r] = t->num_nodes++;
-		else
-			t->node_of[r] = t->node_of[lowest[r]];
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < nbytes; i++) /* FNV-1a */
+		*hash = (*hash ^ bytes[i]) * 0x100000001b3ULL;
+}
+
+/* Hosts may have the same name, and containers of one host a /dev/shm each. */
+static void add_memory(uint64_t *hash)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[64] = "";
+	struct stat shm;
+
+	if (file && !fgets(boot, sizeof boot, file))
+		*boot = '\0';
+	if (file)
+		fclose(file);
+	add(hash, boot, strlen(boot));
+	if (stat("/dev/shm", &shm) == 0) {
+		add(hash, &shm.st_dev, sizeof shm.st_dev);
+		add(hash, &shm.st_ino, sizeof shm.st_ino);
 	}
 }
 
-static enum mu_status find_nodes(struct mu_topology *t, MPI_Comm comm, int rank, int size)
+static void find_place(struct place *p, int size)
 {
-	enum mu_status st = MU_OK;
-	int *lowest = NULL;
-	int mine = rank;
+	const struct mu_launcher_place by_launcher = mu_launcher_place(size);
 
-	/*
-	 * MPI has no non-blocking split. This one and the split by roles block inside MPI, once, at
-	 * start. The collective before each is a polite wait for all ranks, so that the split
-	 * itself is short.
-	 */
-	MU_TRY(mu_barrier(comm));
-	MU_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &t->node));
-	MU_MPI(MPI_Comm_set_errhandler(t->node, MPI_ERRORS_RETURN));
-	MU_TRY(mu_comm_rank(t->node, &t->node_rank, &t->node_size));
-	MU_TRY(mu_bcast(&mine, sizeof mine, 0, t->node));
-	MU_TRY(MU_ALLOC(lowest, (size_t)size, "lowest rank of every rank's node"));
-	MU_TRY(MU_ALLOC(t->node_of, (size_t)size, "node of every rank"));
-	MU_TRY(MU_ALLOC(t->slot_of, (size_t)size, "places in the node"));
-	MU_TRY(mu_allgather(&mine, lowest, sizeof mine, comm));
-	number_nodes(t, size, lowest);
-	t->my_node = t->node_of[rank];
-	for (int r = 0, n = 0; r < size; r++)
-		t->slot_of[r] = t->node_of[r] == t->my_node ? n++ : -1;
-out:
-	mu_free(lowest);
-	return st;
+	*p = (struct place){.key = 0xcbf29ce484222325ULL, .local = by_launcher.local};
+	if (gethostname(p->host, sizeof p->host) != 0)
+		snprintf(p->host, sizeof p->host, "unknown host");
+	p->host[sizeof p->host - 1] = '\0';
+	add(&p->key, p->host, strlen(p->host));
+	add(&p->key, &by_launcher.node, sizeof by_launcher.node);
+	add(&p->key, &by_launcher.local_size, sizeof by_launcher.local_size);
+	add_memory(&p->key);
 }
 
-static enum mu_status find_hosts(struct mu_topology *t, MPI_Comm comm, int size)
+/* A launcher may take one host for several nodes: each has one rank of a number. So ranks of equal
+ * key and number are on different nodes, one after the other. */
+static void tell_apart(struct place *all, int size)
+{
+	for (int r = size; r-- > 0;) {
+		int before = 0;
+
+		for (int q = 0; q < r && all[r].local >= 0; q++)
+			before += all[q].key == all[r].key && all[q].local == all[r].local;
+		all[r].local = before; /* lower ranks do not look at it */
+	}
+}
+
+/* A node is identified by its lowest rank; nodes are numbered in that order. */
+static void number_nodes(struct mu_topology *t, int size, const struct place *all)
+{
+	for (int r = 0; r < size; r++) {
+		int lowest = 0;
+
+		while (all[lowest].key != all[r].key || all[lowest].local != all[r].local)
+			lowest++;
+		t->node_of[r] = lowest == r ? t->num_nodes++ : t->node_of[lowest];
+	}
+}
+
+/* MPI's own call for it, MPI_Comm_split_type, polls inside MPI: see icollective.h. */
+static enum mu_status make_node(struct mu_topology *t, MPI_Comm comm, int rank, int size)
 {
 	enum mu_status st = MU_OK;
+	int *ranks = NULL;
+	int n = 0;
 
-	if (gethostname(t->host, sizeof t->host) != 0)
-		snprintf(t->host, sizeof t->host, "unknown host");
-	t->host[sizeof t->host - 1] = '\0';
-	MU_TRY(MU_ALLOC(t->hosts, (size_t)size, "hosts of the ranks"));
-	MU_TRY(mu_allgather(t->host, t->hosts, sizeof *t->hosts, comm));
+	MU_TRY(MU_ALLOC(ranks, (size_t)size, "ranks of the node"));
+	t->my_node = t->node_of[rank];
+	for (int r = 0; r < size; r++) {
+		t->slot_of[r] = t->node_of[r] == t->my_node ? n : -1;
+		if (t->slot_of[r] >= 0)
+			ranks[n++] = r;
+	}
+	t->node_rank = t->slot_of[rank];
+	t->node_size = n;
+	if (t->num_nodes == 1)
+		MU_TRY(mu_comm_dup(comm, &t->node, "the other ranks at start"));
+	else
+		MU_TRY(mu_subset_make(comm, n, ranks, &t->node));
 out:
+	mu_free(ranks);
 	return st;
 }
 
 enum mu_status mu_topology_open(struct mu_topology *t, MPI_Comm comm)
 {
 	enum mu_status st = MU_OK;
+	struct place *all = NULL;
+	struct place mine;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
-	MU_TRY(find_nodes(t, comm, rank, size));
-	MU_TRY(find_hosts(t, comm, size));
+	MU_TRY(MU_ALLOC(all, (size_t)size, "places of the ranks"));
+	MU_TRY(MU_ALLOC(t->hosts, (size_t)size, "hosts of the ranks"));
+	MU_TRY(MU_ALLOC(t->node_of, (size_t)size, "node of every rank"));
+	MU_TRY(MU_ALLOC(t->slot_of, (size_t)size, "places in the node"));
+	find_place(&mine, size);
+	MU_TRY(mu_allgather(&mine, all, sizeof mine, comm));
+	memcpy(t->host, mine.host, sizeof t->host);
+	for (int r = 0; r < size; r++)
+		memcpy(t->hosts[r], all[r].host, sizeof t->hosts[r]);
+	tell_apart(all, size);
+	number_nodes(t, size, all);
+	MU_TRY(make_node(t, comm, rank, size));
 out:
+	mu_free(all);
 	return st;
 }
 

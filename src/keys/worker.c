@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/icollective.h"
 #include "link.h"
 #include "traffic.h"
 
@@ -387,8 +388,7 @@ static enum mu_status gather(struct mu_keys *keys, const void *mine, void *all, 
 	MPI_Request request = MPI_REQUEST_NULL;
 
 	MU_TRY(mu_keys_link_check_left(keys));
-	MU_MPI(MPI_Iallgather(mine, mu_count(nbytes), MPI_BYTE, all, mu_count(nbytes), MPI_BYTE,
-			      others.comm, &request));
+	MU_TRY(mu_iallgather(mine, all, nbytes, others.comm, &request));
 	MU_TRY(mu_keys_link_meet(keys, &others, &request));
 out:
 	return st;
@@ -407,7 +407,7 @@ static enum mu_status bcast(struct mu_keys *keys, void *data, size_t nbytes)
 		place = memcpy(copy, data, nbytes);
 	else
 		mu_trace_clear(); /* the others are in the call */
-	MU_MPI(MPI_Ibcast(place, mu_count(nbytes), MPI_BYTE, 0, first.comm, &request));
+	MU_TRY(mu_ibcast(place, nbytes, 0, first.comm, &request));
 	MU_TRY(mu_keys_link_meet(keys, &first, &request));
 	if (copy)
 		memcpy(data, copy, nbytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A minimum over ranks without waiting: see comm.h. */
-#include <muster/comm.h>
+#include "comm/icollective.h"
 
 enum mu_status mu_vote_open(struct mu_vote *v, const struct mu_members *m)
 {
@@ -24,7 +24,7 @@ enum mu_status mu_vote_begin(struct mu_vote *v, int value)
 	enum mu_status st = MU_OK;
 
 	v->mine = v->least = value;
-	MU_MPI(MPI_Iallreduce(&v->mine, &v->least, 1, MPI_INT, MPI_MIN, v->comm, &v->request));
+	MU_TRY(mu_iallreduce(&v->mine, &v->least, 1, MPI_INT, MPI_MIN, v->comm, &v->request));
 out:
 	return st;
 }
@@ -34,6 +34,7 @@ enum mu_status mu_vote_test(struct mu_vote *v, bool *done)
 	enum mu_status st = MU_OK;
 	int answer = 0;
 
+	mu_icollective_move();
 	MU_MPI(MPI_Test(&v->request, &answer, MPI_STATUS_IGNORE));
 	*done = answer;
 out:

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "comm/icollective.h"
 #include "wake.h"
 #include "watch.h"
 
@@ -123,7 +124,7 @@ void mu_waiter_nap(struct mu_waiter *w)
 		w->count = mu_wake_count(m);
 		w->stirred = now;
 	}
-	if (now - w->stirred < poll_seconds(w))
+	if (mu_icollective_move() || now - w->stirred < poll_seconds(w))
 		sched_yield();
 	else if (m)
 		mu_wake_sleep(m, w->count, sleep_seconds(w, now - w->stirred));

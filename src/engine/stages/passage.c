@@ -2,6 +2,8 @@
 /* Messages across a border between ranks: see parallel.h. */
 #include <muster/parallel.h>
 
+#include "comm/icollective.h"
+
 /* Bytes of one MPI message; longer ones are split. */
 #define PIECE (MU_MESSAGE_MAX * sizeof(float))
 
@@ -34,11 +36,14 @@ static enum mu_status make_request(struct mu_passage *p, const struct mu_passage
 	char *data = p->buffer + micro * p->stride + at;
 	const int n = mu_count(left < PIECE ? left : PIECE);
 	MPI_Request *request = requests_of(p, kind, micro) + piece;
+	int peer = c->peer, tag = c->tag;
+	MPI_Comm comm;
 
+	MU_TRY(mu_comm_address(c->comm, &comm, &peer, &tag));
 	if (p->sends)
-		MU_MPI(MPI_Send_init(data, n, MPI_BYTE, c->peer, c->tag, c->comm, request));
+		MU_MPI(MPI_Send_init(data, n, MPI_BYTE, peer, tag, comm, request));
 	else
-		MU_MPI(MPI_Recv_init(data, n, MPI_BYTE, c->peer, c->tag, c->comm, request));
+		MU_MPI(MPI_Recv_init(data, n, MPI_BYTE, peer, tag, comm, request));
 out:
 	return st;
 }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "comm/icollective.h"
 #include "dist.h"
 
 #define ASK_SECONDS 0.5 /* how often a worker that waits for others asks the servers */
@@ -283,7 +284,7 @@ static enum mu_status meet(struct mu_kv *kv)
 	double next = mu_now() + ASK_SECONDS;
 	int done = 0;
 
-	MU_MPI(MPI_Ibarrier(meeting.comm, &request));
+	MU_TRY(mu_ibarrier(meeting.comm, &request));
 	mu_waiter_init(&waiter, NULL);
 	mu_meeting_enter(&meeting, &waiter);
 	for (;;) {

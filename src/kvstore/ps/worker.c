@@ -3,6 +3,7 @@
  * The worker end of a store with servers: orders and answers, pushes and pulls. Messages are sent
  * from and received in the flat arrays. See wire.h.
  */
+#include "comm/icollective.h"
 #include "awaited.h"
 #include "kvstore/message_log.h"
 
@@ -269,7 +270,7 @@ enum mu_status mu_kv_worker_states(struct mu_kv *kv, enum wire_kind kind, bool b
 	if (!barrier)
 		goto out;
 	/* Not mu_barrier: others may still need the server end of this rank. */
-	MU_MPI(MPI_Ibarrier(meeting.comm, &request));
+	MU_TRY(mu_ibarrier(meeting.comm, &request));
 	wait = (struct mu_kv_wait){.n = 1, .requests = &request};
 	wait.what = meeting.what;
 	wait.meeting = &meeting;

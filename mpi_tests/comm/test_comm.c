@@ -52,8 +52,7 @@ static void check_roles(const struct mu_members *m, int servers)
 		CHECK(m->server_ranks[s] != rank || (m->role == MU_ROLE_SERVER && m->index == s));
 	}
 	CHECK(seen == 1);
-	MPI_Comm_size(m->peers, &peers);
-	MPI_Comm_rank(m->peers, &peer_rank);
+	must(mu_comm_rank(m->peers, &peer_rank, &peers));
 	CHECK(peers == (m->role == MU_ROLE_WORKER ? m->num_workers : m->num_servers));
 	CHECK(peer_rank == m->index);
 	CHECK(m->topology.node_of[rank] >= 0 && m->topology.node_of[rank] < m->topology.num_nodes &&
