@@ -46,6 +46,8 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world);
  */
 bool mu_world_launched(void);
 bool mu_world_spans_hosts(void);
+/* Has it started at least so many ranks a core on this host? As the two above. */
+bool mu_world_crowds(int times);
 void mu_world_refuse(enum mu_status st, const char *program) __attribute__((noreturn));
 /*
  * Where Hydra started this process, SIGTERM comes to it when Hydra's process on this host ends: the

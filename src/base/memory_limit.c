@@ -54,7 +54,7 @@ static bool holds(const char *list, const char *word)
 	return false;
 }
 
-double mu_memory_limit(const char *root)
+static double find_limit(const char *root)
 {
 	char path[PATH_BYTES], line[PATH_BYTES], controllers[256], *group;
 	double least = 0;
@@ -82,4 +82,16 @@ double mu_memory_limit(const char *root)
 	if (file)
 		fclose(file);
 	return least;
+}
+
+double mu_memory_limit(const char *root)
+{
+	static _Atomic double own = -1; /* of this process: read once */
+	double limit = own;
+
+	if (*root || limit < 0)
+		limit = find_limit(root);
+	if (!*root)
+		own = limit;
+	return limit;
 }

@@ -71,7 +71,10 @@ static char *map(int fd, size_t nbytes)
 /* Remove objects of this user's processes that were killed while they made them. */
 static void sweep(void)
 {
-	DIR *d = opendir("/dev/shm");
+	static bool swept; /* once a process: they are old */
+	DIR *d = swept ? NULL : opendir("/dev/shm");
+
+	swept = true;
 
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		struct stat status;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cores.h"
 #include "launcher.h"
 
 enum { ABORT_SECONDS = 5, MOST_FDS = 4096, START_SECONDS = 30 };
@@ -267,6 +268,18 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
 {
 	mu_world_tell(st, program, rank, role);
 	mu_world_abort(mu_world_exit_status(st));
+}
+
+bool mu_world_crowds(int times)
+{
+	struct cores mine;
+
+	if (mu_cores_mine(&mine) != MU_OK) {
+		mu_trace_clear();
+		return false;
+	}
+	return launched("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", 1) >=
+	       times * mu_cores_count(&mine);
 }
 
 bool mu_world_spans_hosts(void)

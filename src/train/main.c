@@ -33,6 +33,9 @@ static void limit_spinning(char **argv)
 	char path[4096];
 	ssize_t n;
 
+	/* Of one thread, which waits for no other: a start loads no library twice then. */
+	if (mu_world_crowds(2))
+		return;
 	if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") ||
 	    (threads && strcmp(threads, "1") == 0))
 		return;
@@ -43,6 +46,12 @@ static void limit_spinning(char **argv)
 		return;
 	path[n] = '\0';
 	execv(path, argv); /* where that fails, the threads spin */
+}
+
+/* oneDNN looks for a profiler's library in some 40 folders when it makes its first kernel. */
+static void look_for_no_profiler(void)
+{
+	setenv("DNNL_JIT_PROFILE", "0", 0);
 }
 
 /*
@@ -155,6 +164,7 @@ int main(int argc, char **argv)
 	}
 	mu_place_unbind();
 	limit_spinning(argv);
+	look_for_no_profiler();
 	fix_bits_of_gpus();
 	take_signals();
 	signal(SIGPIPE, SIG_IGN); /* halt.c ends training where the log has no reader */

@@ -249,6 +249,8 @@ static bool is_due(struct mu_waiter *w, const struct mu_limits *l, double now)
 {
 	const double next = now + look_period(l);
 
+	if (w->watch && w->watch->next == 0)
+		w->watch->next = next;
 	if (w->next == 0)
 		w->next = w->watch ? w->watch->next : next;
 	if (now < w->next)

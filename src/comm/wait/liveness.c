@@ -9,6 +9,7 @@
 
 /* A rank whose last poll is older than this is in no wait, or cannot run. */
 #define POLL_SECONDS 0.25
+#define UNKNOWN_TICKS UINT64_MAX
 
 struct process {
 	char state;
@@ -63,13 +64,23 @@ enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight,
 	const struct mu_sight before = *sight;
 	const bool polls = now - (double)atomic_load(&note->polled) * 1e-9 < POLL_SECONDS;
 	const uint64_t started = atomic_load_explicit(&note->started, memory_order_acquire);
+	const uint32_t waits = atomic_load(&note->waits);
+	const bool knows = before.looked > 0 && now - before.looked < recent;
 	struct process p;
 
+	/* Its notes say it all: where most ranks of a node wait, most look at the same time. */
+	if (started != 0 && polls) {
+		*sight = (struct mu_sight){waits, UNKNOWN_TICKS, now, before.moved, 0};
+		if (!knows || waits == before.waits)
+			return MU_ALIVE_WAITS;
+		sight->moved = now;
+		return MU_ALIVE_MOVES;
+	}
 	/* In another pid namespace the number may belong to another process: compare the start
 	 * time. */
 	if (started == 0 || !read_process(note->pid, &p) || p.started != started)
 		return before.looked > 0 ? MU_ALIVE_STILL : MU_ALIVE_UNKNOWN;
-	sight->waits = atomic_load(&note->waits);
+	sight->waits = waits;
 	sight->ticks = p.ticks;
 	sight->looked = now;
 	if (p.state == 'T') {
@@ -82,11 +93,9 @@ enum mu_alive mu_alive_check(const struct mu_note *note, struct mu_sight *sight,
 	sight->stopped_from = 0;
 	/* Processor time does not count while a rank polls. A rank that is runnable but gets no
 	 * core is not the cause. */
-	if (before.looked > 0 && now - before.looked < recent &&
-	    (sight->waits != before.waits ||
-	     (!polls && (p.state == 'R' || sight->ticks > before.ticks)))) {
+	if (knows && (waits != before.waits || p.state == 'R' || p.ticks > before.ticks)) {
 		sight->moved = now;
 		return MU_ALIVE_MOVES;
 	}
-	return polls ? MU_ALIVE_WAITS : MU_ALIVE_STILL;
+	return MU_ALIVE_STILL;
 }

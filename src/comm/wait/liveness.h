@@ -36,7 +36,7 @@ enum mu_alive {
 /* The last observation of a rank. */
 struct mu_sight {
 	uint32_t waits;
-	uint64_t ticks;      /* processor time */
+	uint64_t ticks;      /* processor time; the most there is: it was not read */
 	double looked;       /* time of the observation; 0 = never */
 	double moved;        /* when it was last seen to run */
 	double stopped_from; /* stopped since then; 0 = not stopped */
