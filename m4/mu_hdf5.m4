@@ -1,6 +1,6 @@
 dnl SPDX-License-Identifier: Apache-2.0
 dnl MU_CHECK_HDF5: model files. Optional, used when found. Order: the given prefix; pkg-config
-dnl (the parallel HDF5 of the MPI in use, then plain hdf5); what h5pcc tells; the compiler's own
+dnl (the parallel HDF5 of the MPI in use, then plain and serial hdf5); what h5pcc tells; the compiler's own
 dnl folders. Sets HDF5_CPPFLAGS, HDF5_LIBS, HAVE_HDF5, mu_hdf5_found, mu_has_hdf5.
 AC_DEFUN([MU_CHECK_HDF5], [
 MU_ARG_PREFIX([hdf5], [use HDF5 of this prefix (default: used when found)], [auto])
@@ -34,7 +34,7 @@ AS_IF([test "x$mu_hdf5_prefix" != x], [
 
 AC_DEFUN([MU_HDF5_PKG_CONFIG], [
 AS_IF([test "x$PKG_CONFIG" != x], [
-	for mu_module in hdf5-$mu_mpi_flavor hdf5; do
+	for mu_module in hdf5-$mu_mpi_flavor hdf5 hdf5-serial; do
 		AS_IF([test $mu_hdf5_found = no && $PKG_CONFIG --exists $mu_module 2>/dev/null], [
 			HDF5_CPPFLAGS=`$PKG_CONFIG --cflags-only-I $mu_module`
 			MU_HDF5_OWN_LIBS([`$PKG_CONFIG --libs $mu_module`])
@@ -79,9 +79,11 @@ MU_LINK_WITH([$HDF5_CPPFLAGS], [$HDF5_LIBS], [[
 #include <hdf5.h>
 ]], [int n; return MPI_Initialized(&n) || H5open() < 0;],
 	[mu_mpis=`AS_ECHO(["$mu_loaded"]) | tr -d '\t' |
-		sed -n 's/^\(libmpi\(ch\)\{0,1\}\.so@<:@^ @:>@*\).*/\1/p' | sort -u | tr '\n' ' '`
+		sed -n -e 's/^\(libmpi\(ch\)\{0,1\}\.so@<:@^ @:>@*\).*/\1/p' \
+			-e 's/^\(libmpi_abi\.so@<:@^ @:>@*\).*/\1/p' | sort -u | tr '\n' ' '`
 	AS_CASE([$mu_mpis],
-		[*" "*" "*], [mu_has_hdf5="no (that of $1 is another MPI's: a program would load ${mu_mpis% })"],
+		[*" "*" "*], [mu_has_hdf5="no (that of $1 is another MPI's: a program would load ${mu_mpis% }; \
+a serial HDF5 will do, Debian: libhdf5-dev)"],
 		[mu_hdf5_found=yes])])
 AS_IF([test $mu_hdf5_found = yes], [
 	MU_HEADER_TEXT([mu_hdf5_version], [$HDF5_CPPFLAGS], [hdf5.h], [H5_VERS_INFO])

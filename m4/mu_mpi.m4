@@ -13,7 +13,7 @@ AS_IF([test "x$CC" = x], [
 ])
 
 dnl MU_CHECK_MPI: an MPI program must compile and link; sets mu_mpi_flavor (mpich, openmpi,
-dnl other), MPIRUN, mu_has_mpi.
+dnl abi, other), MPIRUN, mu_has_mpi.
 AC_DEFUN([MU_CHECK_MPI], [
 AC_CACHE_CHECK([whether $CC builds MPI programs], [mu_cv_mpi],
 	[AC_LINK_IFELSE([AC_LANG_PROGRAM([
@@ -31,31 +31,20 @@ MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [MPICH_VERSION])
 AS_IF([test "x$mu_mpi_version" != x], [mu_mpi_flavor=mpich], [
 	MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION])
 	AS_CASE([$mu_mpi_version], [""|*OMPI*], [mu_mpi_version=], [mu_mpi_flavor=openmpi])])
+dnl The ABI of the MPI standard, version 5: a program runs with any library that has it.
+AS_IF([test $mu_mpi_flavor = other], [
+	MU_HEADER_TEXT([mu_mpi_version], [], [mpi.h], [MPI_ABI_VERSION.MPI_ABI_SUBVERSION])
+	AS_CASE([$mu_mpi_version], [*MPI_ABI*], [mu_mpi_version=], [?*], [mu_mpi_flavor=abi])])
 mu_mpi_tested="; tests were run with MPICH 4.0.2, 4.2.1 and 5.0.2, with Open MPI 4.1.4 and 5.0.7"
 AS_CASE(["$mu_mpi_flavor $mu_mpi_version"], ["mpich 4.0."*|"mpich 4.2."*|"mpich 5.0."*|"openmpi 4.1."*|"openmpi 5.0."*],
 	[mu_mpi_tested=])
 AS_CASE([$mu_mpi_flavor],
 	[mpich], [mu_has_mpi="yes (MPICH $mu_mpi_version or a relative of it$mu_mpi_tested)"],
 	[openmpi], [mu_has_mpi="yes (Open MPI $mu_mpi_version$mu_mpi_tested)"],
+	[abi], [mu_has_mpi="yes (MPI standard ABI $mu_mpi_version; \
+tests were run with MPICH 5.0.2 and Intel MPI 2021.18)"],
 	[mu_has_mpi="yes (neither MPICH nor Open MPI$mu_mpi_tested)"])
-MU_MPI_GPUS
 MU_FIND_MPIRUN
-])
-
-dnl May the MPI be asked whether it takes pointers of GPUs? MPICH in mpi.h, Open MPI beside it.
-AC_DEFUN([MU_MPI_GPUS], [
-AC_CHECK_HEADERS([mpi-ext.h], [], [], [#include <mpi.h>])
-AC_CACHE_CHECK([whether MPI tells if it takes pointers of GPUs], [mu_cv_mpi_gpus],
-	[AC_LINK_IFELSE([AC_LANG_PROGRAM([
-#include <mpi.h>
-#ifdef HAVE_MPI_EXT_H
-#include <mpi-ext.h>
-#endif
-], [return MPIX_Query_cuda_support();])], [mu_cv_mpi_gpus=yes], [mu_cv_mpi_gpus=no])])
-AS_IF([test $mu_cv_mpi_gpus = yes], [mu_mpi_gpus="MPIX_Query_cuda_support()"], [mu_mpi_gpus="(-1)"])
-AS_IF([test "x$ac_cv_header_mpi_ext_h" = xyes], [mu_mpi_header="<mpi-ext.h>"], [mu_mpi_header="<mpi.h>"])
-AC_DEFINE_UNQUOTED([MU_MPI_TAKES_GPUS], [$mu_mpi_gpus], [What MPI says of it; -1: it has no function for that])
-AC_DEFINE_UNQUOTED([MU_MPI_EXTENSIONS], [$mu_mpi_header], [Where that is])
 ])
 
 dnl The launcher beside the compiler that is used (mpicc.mpich: mpirun.mpich), else the first on
@@ -65,7 +54,7 @@ AS_IF([test "x$MPIRUN" = x], [
 	for mu_word in $CC; do
 		AS_CASE([$mu_word], [*mpicc*], [
 			mu_path=`command -v "$mu_word" 2>/dev/null`
-			mu_path=`AS_ECHO(["$mu_path"]) | sed 's/mpicc\(@<:@^/@:>@*\)$/mpirun\1/'`
+			mu_path=`AS_ECHO(["$mu_path"]) | sed -e 's/_abi$//' -e 's/mpicc\(@<:@^/@:>@*\)$/mpirun\1/'`
 			AS_IF([test -x "$mu_path"], [MPIRUN=$mu_path])])
 	done])
 AS_IF([test "x$MPIRUN" = x], [AC_PATH_PROGS([MPIRUN], [mpirun mpiexec])])
@@ -81,7 +70,7 @@ AS_CASE([`$MPIRUN --version 2>/dev/null </dev/null | head -n 5`],
 	[*"Open MPI"*|*OpenRTE*|*PRRTE*|*prte*], [mu_launcher=openmpi],
 	[*HYDRA*|*MPICH*|*"Intel(R) MPI"*], [mu_launcher=mpich],
 	[mu_launcher=$mu_mpi_flavor])
-AS_IF([test $mu_launcher != $mu_mpi_flavor && test $mu_mpi_flavor != other],
+AS_IF([test $mu_launcher != $mu_mpi_flavor && test $mu_mpi_flavor != other && test $mu_mpi_flavor != abi],
 	[AC_MSG_WARN([the launcher $MPIRUN is of another MPI than $CC, whose programs it would start as
 jobs of one process each: configure with MPIRUN=/path/to/mpirun of the same MPI])
 	mu_mpirun_other=" (of another MPI than the compiler)"])

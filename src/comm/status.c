@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MPI's error codes as enum mu_status, and counts for MPI. */
-#include "config.h"
-
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#endif
 #include <assert.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <muster/comm.h>
-#include MU_MPI_EXTENSIONS
 
 enum mu_status mu_from_mpi(int mpi_error, const char *call, const char *file, int line)
 {
@@ -44,10 +45,14 @@ void mu_comm_version(char *text, size_t nbytes)
 
 const char *mu_comm_gpu_support(void)
 {
-	int started = 0, takes;
+	int started = 0, takes = -1;
+	int (*ask)(void);
 
 	if (MPI_Initialized(&started) != MPI_SUCCESS || !started)
 		return "it answers behind mpirun only";
-	takes = MU_MPI_TAKES_GPUS;
+	/* An extension of MPICH, Open MPI and others: which library it is may be known now only. */
+	*(void **)&ask = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+	if (ask)
+		takes = ask();
 	return takes < 0 ? "it does not say" : takes ? "yes" : "no";
 }
