@@ -23,7 +23,7 @@ try_kernels() {
 		return
 	fi
 	compile_kernels "$name" "$cc" "$cxx" "$@"
-	for f in rig elements norms lanes windows sequences transformer; do
+	for f in rig elements norms lanes losses space windows sequences transformer; do
 		"$cc" $kernel_flags -Wall -Wextra -g "$@" -include "$SRCDIR/src/device/cuda/kernels/args.h" -c \
 			"$SRCDIR/mpi_tests/kernels/$f.c" -o "$name/$f.o" || fail "$f.c does not compile"
 	done

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include <muster/base.h>
-
 #include "op_memory.h"
 
-/* The rig's own memory, full of NaN. */
+/* Memory full of NaN. */
 static enum mu_status own(struct op_rig *rig, void **out, size_t nbytes)
 {
 	enum mu_status st = MU_OK;
@@ -80,8 +79,7 @@ static enum mu_status take_layout(struct mu_device *device, enum mu_phase phase,
 {
 	enum mu_status st = MU_OK;
 	size_t c = t->shape.dims[1];
-	struct mu_tensor in = {.shape = t->shape}, out = {.shape = t->shape};
-	struct mu_tensor *links[2] = {&in, &out};
+	struct mu_tensor in = {.shape = t->shape}, out = in, *links[2] = {&in, &out};
 	struct mu_convolution attr = {.filters = (int)c, .kernel = {1, 1, 1}, .no_bias = true};
 	struct mu_op op = {
 		.kind = MU_OP_CONVOLUTION,
@@ -111,10 +109,9 @@ out:
 bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts,
 		       const struct mu_device *device)
 {
-	const bool gpu = device->ops->memory; /* channels last in half types, whatever their number */
 	bool sixteen = false;
 
-	if (gpu && layouts > (device->dtype == MU_FLOAT32 ? OP_LAYOUT_PLAIN : OP_LAYOUT_ALL))
+	if (device->ops->memory && layouts > (device->dtype ? OP_LAYOUT_ALL : OP_LAYOUT_PLAIN))
 		return false;
 	for (int i = 0; i < OP_MAX_TENSORS && c->in[i].ndims; i++)
 		sixteen |= c->in[i].dims[1] % 16 == 0;
@@ -129,13 +126,13 @@ bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts,
 static enum mu_status choose_layout(struct op_rig *rig, const struct op_rig_config *config, int i)
 {
 	struct mu_tensor *t = &rig->in[i];
-	bool odd = i % 2 > 0, foreign[OP_LAYOUT_N] = {false, i == 0, true, true, true};
+	bool foreign[OP_LAYOUT_N] = {false, i == 0, true, true, true};
+	bool five = config->layouts == OP_LAYOUT_ALL_OF_5 ||
+		    (config->layouts == OP_LAYOUT_MIXED && i % 2 > 0);
 
 	if (t->shape.ndims < 4 || !foreign[config->layouts])
 		return MU_OK;
-	if (config->layouts == OP_LAYOUT_ALL_OF_5 || (config->layouts == OP_LAYOUT_MIXED && odd))
-		return take_layout(rig->device, config->phase, 5, t);
-	return take_layout(rig->device, config->phase, t->shape.dims[1], t);
+	return take_layout(rig->device, config->phase, five ? 5 : t->shape.dims[1], t);
 }
 
 static enum mu_status keep_layout(struct mu_device *device, const struct mu_param *from,

@@ -76,7 +76,7 @@ int op_n_params(const struct op_case *c, struct mu_shape *shapes);
 /*
  * Can these layouts be others than those before them? Vectors are plain on every device; mixtures
  * need two inputs; for channels that are no multiple of 16, what convolves them makes no difference
- * on the devices so far.
+ * on the devices so far. GPUs have channels last in half types, and are plain in float32.
  */
 bool op_layouts_differ(const struct op_case *c, enum op_layouts layouts,
 		       const struct mu_device *device);

@@ -121,6 +121,26 @@ COST(to_steps, T *n, T *n)
 COST(from_steps, T *n, T *n)
 COST(lstm_weights, 4 * n, T *n)
 COST(lstm_gradients, (T + (a->adds ? 4 : 0)) * n, 4 * n)
+COST(element_loss, 8 * (double)a->each * n / (double)a->parts,
+     4 * (double)a->each * n / (double)a->parts + 8 * n)
+COST(element_loss_backward, 8 * n, 4 * n)
+#define REGION ((double)sizeof(struct cuda_region))
+COST(region_softmax, 4 * n * (double)a->t.classes + 4 * n, 4 * n * (double)a->t.classes + 16 * n)
+COST(region_sums, 8 * n / (double)a->parts * (double)a->t.area, REGION * n)
+COST(region_totals, REGION * n * (double)a->parts, REGION *n)
+COST(region_backward, 4 * n * (double)a->t.classes + 4 * n, 4 * n * (double)a->t.classes)
+COST(group_sums, (a->dy ? 2 : 1) * T * n / (double)a->lanes * (double)a->area, 16 * n)
+COST(group_totals, 16 * n * (double)a->lanes, 16 * n)
+COST(group_means, (16.0 * (double)a->channels / (double)a->groups + (a->gamma ? 8 : 0)) * n, 8 * n)
+COST(group_norm, T *n + 8.0 * a->channels, T *n)
+COST(group_norm_backward, 2 * T * n + 4.0 * a->channels, T *n)
+COST(group_gradients, (16 + 8.0 * (double)a->groups / (double)a->channels) * n * (double)a->samples,
+     8 * n)
+/* n: eight channels of a position of y */
+#define EIGHTS_OF(to) (n * (double)a->channels / (double)((a->channels + 7) / 8) / AREA(*a, to))
+COST(upsample, T *EIGHTS_OF(out) * AREA(*a, in), T *EIGHTS_OF(out) * AREA(*a, out))
+COST(upsample_backward, T *EIGHTS_OF(in) * AREA(*a, out), T *EIGHTS_OF(in) * AREA(*a, in))
+COST(pad, T *a->width *n, T *a->width *n)
 /* The host passes states that the rule does not have as NULL. */
 static double states(const struct cuda_update *a)
 {

@@ -270,6 +270,14 @@ static void release(struct mu_device *device, struct mu_op *op)
 	mu_cuda_release_view(device->impl, op, kinds[op->kind]);
 }
 
+/* Users' losses have waited for the GPU. */
+static void set_loss(struct mu_device *device, struct mu_op *op)
+{
+	(void)device;
+	if (kinds[op->kind]->set_loss)
+		kinds[op->kind]->set_loss(mu_cuda_view(op));
+}
+
 /* All architectures of the kernels have both. */
 static enum mu_status check_dtype(const struct mu_device *device, enum mu_dtype dtype)
 {
@@ -295,7 +303,7 @@ const struct mu_device_ops mu_device_cuda = {
 	.restore = restore,
 	.prepare = prepare,
 	.conclude = conclude,
-	.set_loss = mu_cuda_set_loss,
+	.set_loss = set_loss,
 	.release = release,
 	.from_plain = mu_cuda_from_plain,
 	.to_plain = mu_cuda_to_plain,

@@ -320,6 +320,8 @@ struct cuda_kind {
 	enum mu_status (*plan)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*forward)(struct cuda_device *d, struct mu_op *op);
 	enum mu_status (*restore)(struct cuda_device *d, struct mu_op *op);
+	/* Of a loss: struct mu_device_ops's. */
+	void (*set_loss)(struct mu_op *op);
 	enum mu_status (*backward)(struct cuda_device *d, struct mu_op *op);
 	void (*release)(struct cuda_device *d, struct mu_op *op);
 };
@@ -344,9 +346,8 @@ enum mu_status mu_cuda_end_backward(struct cuda_device *d, struct mu_op *op);
 #define KIND(OP, row, name, cpu, cuda) extern const struct cuda_kind mu_cuda_##row;
 #include "device/kinds.def"
 #undef KIND
-void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op);
 
-/* ---- products.c ---- */
+/* ---- shared/products.c ---- */
 
 /* How cuBLAS may multiply arrays of float32, or of half types. */
 cublasMath_t mu_cuda_blas_math(const struct mu_device *device, bool is_float32);
@@ -380,7 +381,13 @@ struct cuda_products {
 };
 enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_products *p);
 
-/* ---- shared.c: for several kinds ---- */
+/* ---- shared/tensors.c: for several kinds ---- */
+
+/* An error if a tensor of the operation is too large for kernels that count in 32 bits. */
+enum mu_status mu_cuda_check_sizes(const struct mu_op *op);
+/* Axes of space: depth, 1 of images, height, width. */
+void mu_cuda_space(const struct mu_shape *shape, int out[CUDA_SPACE]);
+
 
 /* The kernels' number of the activation; NULL: CUDA_LINEAR. */
 int mu_cuda_activation_code(const struct mu_activation *activation);
@@ -401,7 +408,7 @@ enum mu_status mu_cuda_copy_like(struct cuda_device *d, float *to, const float *
 enum mu_status mu_cuda_add_all(struct cuda_device *d, struct mu_tensor *const *tensors, int n,
 			       bool grads, struct cuda_add *args);
 
-/* ---- sums over channels: channel_sums.c ---- */
+/* ---- sums over channels: shared/channel_sums.c ---- */
 
 /* Blocks that a processor of the GPU holds of the kernels of batch_norm_groups.h, which keep
  * channels in registers, forward and backward, so that all blocks run at a time: test_sass.sh

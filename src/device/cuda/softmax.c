@@ -94,13 +94,6 @@ static void set_loss(struct mu_op *op)
 		op->batch->loss += predictions[i].loss;
 }
 
-void mu_cuda_set_loss(struct mu_device *device, struct mu_op *op)
-{
-	(void)device;
-	if (op->kind == MU_OP_SOFTMAX) /* forward of other losses waits for the GPU */
-		set_loss(mu_cuda_view(op));
-}
-
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
@@ -155,6 +148,7 @@ const struct cuda_kind mu_cuda_softmax = {
 	.host_forward = true,
 	.plan = plan,
 	.forward = forward,
+	.set_loss = set_loss,
 	.backward = backward,
 	.release = release,
 };

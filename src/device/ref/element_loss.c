@@ -63,7 +63,7 @@ out:
 	return st;
 }
 
-static enum mu_status check_targets(const struct mu_op *op)
+enum mu_status mu_ref_check_targets(const struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch *b = op->batch;
@@ -96,7 +96,7 @@ static enum mu_status forward(struct mu_op *op)
 
 	b->loss = 0;
 	b->predictions = predictions;
-	MU_TRY(check_targets(op));
+	MU_TRY(mu_ref_check_targets(op));
 	for (size_t s = 0; s < n; s++) {
 		double loss = 0;
 

@@ -72,6 +72,8 @@ enum mu_status mu_ref_need_space(const struct mu_op *op);
 
 /* Softmax: an error if a label that counts is not a class. */
 enum mu_status mu_ref_check_labels(const struct mu_op *op);
+/* Losses by element: likewise a target that is not finite, or no share. */
+enum mu_status mu_ref_check_targets(const struct mu_op *op);
 
 /* Attention: an error if shapes or settings do not fit. */
 enum mu_status mu_ref_check_attention(const struct mu_op *op);

@@ -41,6 +41,7 @@ enum mu_status mu_cuda_describe(struct cuda_device *d, const struct cuda_describ
 		stride[i] = (int)w->stride[w->first + i];
 		dilate[i] = (int)w->dilate[w->first + i];
 	}
+	out->layout = of->layout;
 	MU_TRY(describe_tensor(d, &out->in, of->in));
 	MU_TRY(describe_tensor(d, &out->out, of->out));
 	DNN(d, cudnnCreateFilterDescriptor, &out->weight);

@@ -10,6 +10,7 @@ struct cuda_descriptors {
 	cudnnTensorDescriptor_t in, out;
 	cudnnFilterDescriptor_t weight;
 	cudnnConvolutionDescriptor_t shape;
+	const struct cuda_layout *layout; /* of all */
 };
 
 /* The convolution that reads `in` and writes `out`, both in `layout`, with a weight of this shape,

@@ -12,6 +12,8 @@
 
 #include "attention_args.h"
 #include "batch_norm_args.h"
+#include "loss_args.h"
+#include "space_args.h"
 
 /* Kernels over elements; over groups of eight elements; over rows, with one block of threads per
  * row; and over rows with one warp per row. */
@@ -44,7 +46,17 @@
 	F(positions_backward) \
 	F(pick_step) \
 	F(pick_step_backward) \
-	F(update)
+	F(update) \
+	F(element_loss_backward) \
+	F(region_softmax) \
+	F(region_totals) \
+	F(region_backward) \
+	F(group_sums) \
+	F(group_means) \
+	F(group_gradients) \
+	F(upsample) \
+	F(upsample_backward) \
+	F(pad)
 #define CUDA_EIGHTS(F) \
 	F(scale) \
 	F(activate) \
@@ -58,6 +70,8 @@
 	F(smooth_backward) \
 	F(product_of) \
 	F(product_of_backward) \
+	F(group_norm) \
+	F(group_norm_backward) \
 	F(split_heads) \
 	F(join_heads)
 #define CUDA_ROWS(F) \
@@ -73,6 +87,9 @@
 	F(joined_sums_bfloat16) \
 	F(lay_weights) \
 	F(softmax) \
+	F(element_loss) \
+	F(region_sums) \
+	F(group_totals) \
 	F(embed_backward)
 #define CUDA_WARPS(F) \
 	F(layer_norm) \
@@ -241,7 +258,6 @@ struct cuda_lrn_backward {
 
 /* ---- pooling: axes are height, width, and the depth of volumes, else 1 ---- */
 
-enum { CUDA_SPACE = 3 };
 struct cuda_windows {
 	int in[CUDA_SPACE], out[CUDA_SPACE], kernel[CUDA_SPACE], stride[CUDA_SPACE];
 	int pad[CUDA_SPACE];
@@ -274,39 +290,6 @@ struct cuda_pool_backward {
 };
 #define cuda_pool_backward_float16 cuda_pool_backward
 #define cuda_pool_backward_bfloat16 cuda_pool_backward
-
-/* ---- softmax cross-entropy: (samples, classes, area) ---- */
-
-struct cuda_targets {
-	const float *labels; /* of n predictions */
-	size_t classes, area, count;
-	int use_ignore;
-	float ignored, smoothing;
-	const float *weights; /* of the classes; NULL: 1 */
-	float mean_weight;    /* of all classes */
-};
-
-/* y: the probabilities p. 16-bit numbers are rows, (n, row), row a multiple of eight, and y may be
- * x: what follows the classes becomes 0, and with a scale y is the gradient of x, (p - target)
- * scale. */
-struct cuda_softmax {
-	struct cuda_targets t;
-	const void *x;
-	void *y;
-	struct mu_prediction *predictions; /* n */
-	int type;
-	size_t row;
-	float scale; /* of the loss, or 0 */
-	size_t n;    /* predictions */
-};
-
-struct cuda_softmax_backward {
-	struct cuda_targets t;
-	const float *p;
-	float *dx;
-	float scale; /* of the loss */
-	size_t n;    /* of dx */
-};
 
 /* ---- embedding: y (samples, units, area) ---- */
 
@@ -391,11 +374,6 @@ struct cuda_smooth {
 #define cuda_smooth_backward cuda_smooth
 
 /* ---- layer norm: (samples, channels, area); a row is the channels of a position ---- */
-
-/* xhat = (x - mean) factor */
-struct cuda_row_statistics {
-	float mean, factor;
-};
 
 struct cuda_layer_norm {
 	const void *x;

@@ -13,13 +13,16 @@
 #include "dropout.h"
 #include "elements.h"
 #include "embedding.h"
+#include "group_norm.h"
 #include "layer_norm.h"
+#include "losses.h"
 #include "lrn.h"
 #include "lstm.h"
 #include "pooling.h"
 #include "positions.h"
 #include "smooth.h"
 #include "softmax.h"
+#include "space.h"
 #include "step.h"
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices, by cuBLAS. */
-#include "cuda.h"
+#include "device/cuda/cuda.h"
 
 #include <limits.h>
 

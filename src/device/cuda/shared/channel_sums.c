@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over channels: of values, for biases and batch-norms, and of gradients. */
-#include "cuda.h"
+#include "device/cuda/cuda.h"
 
 #include <muster/base.h>
 

@@ -1,9 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What several kinds of operations do: bias and activation after a product, copies and sums of
  * whole tensors. */
-#include "cuda.h"
+#include "device/cuda/cuda.h"
+
+#include <limits.h>
 
 #include <muster/base.h>
+
+enum mu_status mu_cuda_check_sizes(const struct mu_op *op)
+{
+	enum mu_status st = MU_OK;
+
+	if (mu_shape_n(&op->inputs[0]->shape) > INT_MAX ||
+	    mu_shape_n(&op->outputs[0]->shape) > INT_MAX)
+		MU_FAIL(MU_ERR_UNSUPPORTED,
+			"%s (%s): on a GPU its tensors have at most %d elements; a smaller batch "
+			"size is needed",
+			op->name, mu_op_kind_name(op->kind), INT_MAX);
+out:
+	return st;
+}
+
+void mu_cuda_space(const struct mu_shape *shape, int out[CUDA_SPACE])
+{
+	const int first = MU_MAX_DIMS - shape->ndims;
+
+	for (int i = 0; i < CUDA_SPACE; i++)
+		out[i] = i < first ? 1 : (int)shape->dims[2 + i - first];
+}
 
 int mu_cuda_activation_code(const struct mu_activation *activation)
 {
