@@ -145,7 +145,7 @@ const char *mu_role_name(enum mu_role role); /* "worker" */
 
 /* Where the ranks are: nodes, cores. */
 struct mu_topology {
-	MPI_Comm node; /* ranks of my node, in the order of struct mu_members */
+	MPI_Comm node; /* ranks of my node, in the order of struct mu_members; see mu_comm_split */
 	int num_nodes;
 	int my_node;
 	int *node_of;             /* node number of every rank */
@@ -172,7 +172,7 @@ struct mu_topology {
  */
 struct mu_members {
 	MPI_Comm comm;  /* all: a duplicate of the caller's communicator, errors returned */
-	MPI_Comm peers; /* ranks of my role, in the order of comm */
+	MPI_Comm peers; /* ranks of my role, in the order of comm; see mu_comm_split */
 	int rank, size; /* in comm */
 	enum mu_role role;
 	int index; /* my number among the workers or among the servers */
@@ -249,8 +249,8 @@ enum mu_status mu_peers_split(const struct mu_members *m, int colour, MPI_Comm *
 struct mu_meeting mu_peers_meeting(const struct mu_members *m, const char *what);
 
 /*
- * Communicators of one's own. _dup, and _split for the ranks that pass the same colour, in the
- * order of key: collective over comm; errors are returned, waits have the limits of comm. _close:
+ * Collective over comm, with its limits; errors returned. Those of _split (by colour, then key) and
+ * duplicates of them, are for Muster's calls alone: MPI takes each for one of this rank. _close:
  * collective over *comm, but where memory of messages is kept (mu_members_drop): it is let go.
  */
 enum mu_status mu_comm_dup(MPI_Comm comm, MPI_Comm *out, const char *what);

@@ -49,7 +49,7 @@ version_of "$BUILDDIR/mubench" run
 for name in infer keys bench_store bench_allreduce; do help_of "$BUILDDIR/$name"; done
 
 part "scripts"
-for name in launch supervise; do
+for name in check-job launch supervise; do
 	help_of "$SRCDIR/jobs/$name"
 	version_of "$SRCDIR/jobs/$name"
 done

@@ -10,7 +10,7 @@ part "a command for every program, and a page for every command"
 names=$(sed -n '/^pkglibexec_PROGRAMS/{s/.*=//;p}' "$SRCDIR/Makefile.am" "$SRCDIR"/*/*.am "$SRCDIR"/*/*/*.am)
 "$BUILDDIR/muster" help >"$log" 2>&1 || fail "exit status $? of muster help"
 commands=$(sed -nE 's/^  ([a-z-]+( run| report)?)   *.*/\1/p' "$log" | tr ' ' -)
-for name in $names launch supervise; do
+for name in $names check-job launch supervise; do
 	expect "(^  | )($name  |\\S+ is $name(,|$))" # jobs/muster wants its name
 done
 for name in $commands; do
