@@ -43,6 +43,7 @@ for nodes in 1 2; do
 		# shellcheck disable=SC2086 # words
 		quiet 5 "$TRAINER" $net --kv-store $store
 		grep 'blocking: ' log | sort | uniq -c >seen
+		! grep 'environment: .*DNNL_JIT_PROFILE' log || fail "the log has what the trainer itself set"
 		[ ! -s seen ] || fail "$store on $nodes nodes: $(cat seen)"
 	done
 done

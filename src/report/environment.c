@@ -16,11 +16,13 @@ extern char **environ;
 /* ONEDNN_ is the newer name of DNNL_. */
 static const char *const prefixes[] = {"OMP_", "GOMP_", "KMP_", "DNNL_", "ONEDNN_"};
 static const char *const others[] = {"NVIDIA_TF32_OVERRIDE="};
-/* They change the speed or the output, no result. The trainer itself sets GOMP_SPINCOUNT. */
+/* They change the speed or the output, no result. The trainer itself sets GOMP_SPINCOUNT and
+ * DNNL_JIT_PROFILE. */
 static const char *const harmless[] = {
 	"OMP_DISPLAY_ENV=", "OMP_DISPLAY_AFFINITY=", "OMP_AFFINITY_FORMAT=",
 	"OMP_WAIT_POLICY=", "GOMP_SPINCOUNT=",       "KMP_BLOCKTIME=",
 	"DNNL_VERBOSE=",    "ONEDNN_VERBOSE=",       "OMP_TOOL_LIBRARIES=",
+	"DNNL_JIT_PROFILE=",
 };
 
 #define N(table) (sizeof table / sizeof *table)
