@@ -360,6 +360,7 @@ struct mu_layer {
 	size_t workspace_nbytes;
 	void *workspace; /* 64-byte aligned; kept from forward to backward of the same step */
 	const struct mu_batch *batch; /* NULL in shape */
+	double *losses; /* of a struct mu_custom_loss: one a sample, 0 before forward; else NULL */
 };
 
 /* Each function returns MU_OK or an error, preferably by MU_FAIL with a message (base.h). The error
@@ -394,6 +395,24 @@ struct mu_custom {
 	const struct mu_layer_ops *ops; /* must outlive the net */
 	const void *attr;               /* settings of this layer, or NULL */
 	size_t attr_nbytes;
+};
+
+/*
+ * A loss of your own, the last layer of a net: struct mu_loss (metrics.h) and a layer with one
+ * input. jobs/examples/focal.c is a complete example.
+ *
+ * shape may be NULL: the output has the input's shape, which a loss of classes needs. Targets are
+ * batch->labels: of classes one at each position of the output, from 0 to c - 1; else one for each
+ * of its elements. forward sets the output, what --predict writes (probabilities of the classes;
+ * values), and losses[s] of each sample s. backward sets the gradient of the sum of these losses;
+ * output.grad is NULL. Samples from batch->count on have labels that mean nothing, and what forward
+ * and backward set of them is not used, nor do they know of loss_scale.
+ */
+struct mu_loss; /* metrics.h */
+struct mu_custom_loss {
+	struct mu_custom layer;
+	const struct mu_loss *loss; /* must outlive the net */
+	bool of_classes;            /* as the loss says, set by mu_net_custom_loss */
 };
 
 /* ---- devices ---- */

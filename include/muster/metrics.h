@@ -129,10 +129,11 @@ struct mu_loss {
 	const struct mu_metric *metrics; /* ends with a NULL name */
 };
 
-/* Loss i of those that there are; NULL: no such. */
+/* Loss i of those that there are, then of those that were loaded; NULL: no such. */
 const struct mu_loss *mu_loss_at(size_t i);
 size_t mu_loss_settings(const struct mu_loss *loss); /* their number */
-/* '_' reads as '-'. MU_ERR_USAGE for an unknown name, with the nearest and the list. */
+/* '_' reads as '-'. MU_ERR_USAGE for an unknown name, with the nearest and the list. A name that
+ * contains '/' or ends in ".so" is a file: see mu_loss_load. */
 enum mu_status mu_loss_find(const struct mu_loss **out, const char *name);
 const struct mu_loss *mu_net_loss(const struct mu_net *net);
 
@@ -177,6 +178,83 @@ bool mu_metrics_are_finite(const struct mu_metrics *m);
 /* Add what is counted of a batch after forward. */
 void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
 			const struct mu_loss_results *r);
+/*
+ * ---- a loss in its own file ----
+ *
+ * A user's loss is one C file: a layer (struct mu_custom_loss, device.h), a struct mu_loss whose
+ * `add` calls mu_net_custom_loss, and at the end MU_LOSS_EXPORT(loss), which defines the file's
+ * only exported symbol. Compiled as a network is (net.h), it trains any network that leaves its
+ * loss open: `trainer --objective ./focal.so`. A checkpoint holds the loss's name, not the file's.
+ */
+struct mu_loss_export {
+	int abi; /* MU_ABI; first, and an int, in all versions */
+	const struct mu_loss *loss;
+};
+
+#define MU_LOSS_EXPORT(loss) \
+	extern const struct mu_loss_export mu_loss_export \
+		__attribute__((visibility("default"))); \
+	const struct mu_loss_export mu_loss_export = {MU_ABI, &(loss)}
+
+/* As mu_network_load. MU_ERR_FORMAT also for a name that another loss has. Once loaded, it is among
+ * those of mu_loss_at. */
+enum mu_status mu_loss_load(const struct mu_loss **out, const char *path);
+/* What a loss needs and this one lacks; NULL: nothing. */
+const char *mu_loss_lacks(const struct mu_loss *loss);
+
+/* Parts of rows. Of classes: sums of the loss, of labels that are the likeliest class, of -ln p. Of
+ * values: of the loss, of squared and absolute errors. */
+void mu_loss_measure_classes(struct mu_metrics *m, const struct mu_loss_results *r);
+void mu_loss_size_classes(struct mu_tally *t, const struct mu_shape *output);
+void mu_loss_tally_classes(struct mu_tally *t, const struct mu_loss_results *r);
+void mu_loss_measure_values(struct mu_metrics *m, const struct mu_loss_results *r);
+void mu_loss_size_values(struct mu_tally *t, const struct mu_shape *output);
+void mu_loss_tally_values(struct mu_tally *t, const struct mu_loss_results *r);
+double mu_metric_loss(const struct mu_metrics *m); /* mean over samples */
+double mu_metric_accuracy(const struct mu_metrics *m);
+double mu_metric_cross_entropy(const struct mu_metrics *m);
+double mu_metric_squared(const struct mu_metrics *m);
+double mu_metric_root(const struct mu_metrics *m);
+double mu_metric_absolute(const struct mu_metrics *m);
+
+#define MU_LOSS_OF_CLASSES \
+	.output = MU_OUTPUT_PROBABILITIES, .mean = MU_MEAN_OF_COUNTED, .of_classes = true, \
+	.sums = {"loss", "correct", "cross_entropy"}, .targets = mu_shape_positions, \
+	.measure = mu_loss_measure_classes, .tally_size = mu_loss_size_classes, \
+	.tally = mu_loss_tally_classes
+#define MU_LOSS_OF_VALUES \
+	.output = MU_OUTPUT_VALUES, .mean = MU_MEAN_OF_TARGETS, .reads_output = true, \
+	.sums = {"loss", "squared", "absolute"}, .targets = mu_shape_sample, \
+	.measure = mu_loss_measure_values, .tally_size = mu_loss_size_values, \
+	.tally = mu_loss_tally_values
+
+/* The mean of the loss, which decides where no option says otherwise. */
+#define MU_METRIC_OF_LOSS(n) \
+	{.name = n, .printed = n, .better = -1, \
+	 .use = MU_METRIC_IS_LOSS | MU_METRIC_ALWAYS | MU_METRIC_CHOSEN | MU_METRIC_BEST | \
+		MU_METRIC_OF_PLATEAU, \
+	 .value = mu_metric_loss}
+#define MU_METRIC_BY_TALLY(n, column_, function) \
+	{.name = n, .printed = n, .column = column_, .better = 1, \
+	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TALLY, .value = (function)}
+#define MU_METRICS_OF_CONFUSION \
+	MU_METRIC_BY_TALLY("recall", NULL, mu_tally_recall), \
+	MU_METRIC_BY_TALLY("iou", NULL, mu_tally_iou), \
+	MU_METRIC_BY_TALLY("dice-score", "dice", mu_tally_dice)
+#define MU_METRICS_OF_CLASSES \
+	{.name = "accuracy", .printed = "accuracy", .column = "acc", .better = 1, \
+	 .use = MU_METRIC_ALWAYS, .value = mu_metric_accuracy}, \
+	{.name = "ce", .other = "cross-entropy", .printed = "cross-entropy", .better = -1, \
+	 .use = MU_METRIC_CHOSEN, .value = mu_metric_cross_entropy}, \
+	MU_METRICS_OF_CONFUSION
+#define MU_METRIC_OF_ERRORS(n, function) \
+	{.name = n, .printed = n, .better = -1, .use = MU_METRIC_CHOSEN, .value = (function)}
+#define MU_METRICS_OF_VALUES \
+	MU_METRIC_OF_ERRORS("mse", mu_metric_squared), \
+	MU_METRIC_OF_ERRORS("rmse", mu_metric_root), \
+	MU_METRIC_OF_ERRORS("mae", mu_metric_absolute), \
+	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2)
+
 /* As text for checkpoints; false: it is none of this loss. */
 void mu_metrics_print(const struct mu_metrics *m, const struct mu_loss *loss, char *text,
 		      size_t nbytes);

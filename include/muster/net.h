@@ -157,7 +157,7 @@ const struct mu_network *mu_network_guess(const char *name, long *depth);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 10
+#define MU_ABI 11
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */
@@ -282,6 +282,10 @@ void mu_net_objective(struct mu_net *net, int in);
 /* The last layer: (n, classes, space...) with one label for each position. */
 void mu_net_region_loss(struct mu_net *net, int in, const struct mu_region_loss *l,
 			const char *name);
+/* The last layer: a loss of the user's, on the host's plain arrays (struct mu_custom_loss in
+ * device.h); it has the loss's name. */
+void mu_net_custom_loss(struct mu_net *net, int in, const struct mu_loss *loss,
+			const struct mu_custom *layer);
 /* Predictions with this label are ignored: no loss, no gradient, not counted. For the padding of
  * sequences. MXNet's use_ignore and ignore_label. */
 void mu_net_ignore_label(struct mu_net *net, float label);

@@ -135,6 +135,55 @@ if has_files; then
 	expect '^options from H-0001.h5: .*objective huber, huber-delta 2'
 fi
 
+if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	part "a loss of the user's own: softmax's where gamma is 0, its setting, what a checkpoint holds"
+	compile() { # SOURCE OBJECT
+		$CC -O2 -std=c11 -Wall -shared -fPIC -I"$SRCDIR/include" "$1" -o "$2" || fail "$CC $1"
+	}
+	compile "$SRCDIR/jobs/examples/focal.c" focal.so
+	compile "$SRCDIR/jobs/examples/regression.c" own.so
+	"$TRAINER" --help ./focal.so >help 2>&1
+	grep -q -e '--focal-gamma G  *the less .*(default 2)' help || fail "--help: $(cat help)"
+	short="--network mlp $data --num-epochs 2"
+	train 1 $short --loss nll
+	sed -n 's/.*cross-entropy=//p' "$log" >softmax.losses
+	train 1 $short --objective ./focal.so --focal-gamma 0 --loss ce
+	sed -n 's/.*focal=//p' "$log" >focal.losses
+	[ "$(wc -l <focal.losses)" = 4 ] || fail "no losses"
+	cmp -s focal.losses softmax.losses ||
+		fail "gamma 0: $(cat focal.losses), softmax: $(cat softmax.losses)"
+	train 3 $short --objective ./focal.so --focal-gamma 1.5 --kv-store dist_allreduce \
+		--best-metric focal --loss recall --model-prefix L
+	expect '^Epoch\[1\] Validation-focal='
+	expect '^Epoch\[1\] Validation-recall='
+	expect '^best so far: focal '
+	run_limited 60 1 --network lenet $data --num-epochs 1 --focal-gamma 2
+	expect 'error: .*focal-gamma'
+	run_limited 60 1 --network ./focal.so $data
+	expect 'error: --network ./focal.so: .*not a model.*it is a loss, for --objective'
+	run_limited 60 1 --network mlp --objective ./own.so $data
+	expect 'error: --objective ./own.so: .*not a loss.*it is a model, for --network'
+	run_limited 60 1 --network ./own.so --objective ./focal.so $data
+	expect 'error: --objective ./focal.so: network regression ends in a loss of its own'
+	if has_files; then
+		run_limited 60 1 --evaluate --load L-0002.h5 $data
+		[ $status = 2 ] || fail "exit status $status, not 2: a checkpoint loads no program"
+		expect 'error: L-0002.h5: its objective is one of your own, focal: name its file, --objective'
+		train 1 --evaluate --load L-0002.h5 --objective ./focal.so $data
+		expect '^options from L-0002.h5: .*focal-gamma 1.5'
+		run_limited 60 1 --resume L-0002.h5 $short --num-epochs 3 --objective ./focal.so --focal-gamma 2
+		expect 'error: L-0002.h5 was saved with focal-gamma 1.5, and this run has 2'
+	fi
+	sed 's/\.name = "focal",$/.name = "mse",/; s/^	MU_LOSS_OF_CLASSES,//' "$SRCDIR/jobs/examples/focal.c" >wrong.c
+	compile wrong.c wrong.so
+	run_limited 60 1 --network mlp --objective ./wrong.so $data
+	expect 'error: --objective ./wrong.so: its struct mu_loss needs sums, targets and measure'
+	sed 's/\.name = "focal",$/.name = "mse",/' "$SRCDIR/jobs/examples/focal.c" >wrong.c
+	compile wrong.c twice.so
+	run_limited 60 1 --network mlp --objective ./twice.so $data
+	expect 'error: --objective ./twice.so: there is a loss mse already: rename it'
+fi
+
 part "one of before, without the attributes, is of classes"
 train 1 --network mlp $data --num-epochs 1 --model-prefix O
 python=$(find_h5py)

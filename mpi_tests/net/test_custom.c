@@ -3,18 +3,21 @@
 /*
  * Layers of a user's own, through the public interface: gradients against finite differences, every
  * device against ref, plans that share arrays, errors of the layer. The layers are PReLU of
- * jobs/examples/prelu.c, which is linked in, and the gate of custom_gate.c.
+ * jobs/examples/prelu.c, which is linked in, and the gate of custom_gate.c; the loss is that of
+ * jobs/examples/focal.c.
  */
 #include <stdlib.h>
 
 #include <muster/base.h>
+#include <muster/metrics.h>
 
 #include "../lib/check.h"
 #include "custom_gate.h"
 #include "net/plan.h"
 
-/* As that file's MU_NETWORK_EXPORT defines it. */
+/* As that file's MU_NETWORK_EXPORT defines it; MU_LOSS_EXPORT of jobs/examples/focal.c. */
 extern const struct mu_network_export mu_network_export;
+extern const struct mu_loss_export mu_loss_export;
 
 /* ---- a net in training ---- */
 
@@ -24,7 +27,7 @@ struct training {
 	struct mu_plan *plan;
 	size_t batch, features;
 	float *weights, *gradients;
-	float labels[8];
+	float labels[64];
 };
 
 static bool start(struct training *t, const struct mu_network *network,
@@ -48,7 +51,7 @@ static bool start(struct training *t, const struct mu_network *network,
 	}
 	for (size_t i = 0; i < t->batch * t->features; i++)
 		mu_plan_input(t->plan)[i] = 2 * mu_random_uniform(&random, i) - 1;
-	for (size_t i = 0; i < t->batch; i++)
+	for (size_t i = 0; i < t->batch * mu_net_labels(t->net); i++)
 		t->labels[i] = (float)(i % network->classes);
 	b = mu_plan_batch(t->plan);
 	b->labels = t->labels;
@@ -125,7 +128,7 @@ static void test_gradients(const struct mu_network *network, const struct mu_sha
 }
 
 /* Losses of ten steps agree to 1e-4: float32 sums in another order, amplified by ten updates. */
-static void test_steps(const struct mu_network *network, const char *device)
+static void test_steps(const struct mu_network *network, const char *device, float rate)
 {
 	struct training a, b;
 	double first = 0, last = 0;
@@ -141,7 +144,7 @@ static void test_steps(const struct mu_network *network, const char *device)
 			loss[k] = forward(both[k]);
 			backward(both[k]);
 			for (size_t j = 0; j < mu_plan_n(both[k]->plan); j++)
-				both[k]->weights[j] -= 0.01f * both[k]->gradients[j];
+				both[k]->weights[j] -= rate * both[k]->gradients[j];
 		}
 		CHECK_NEAR(loss[1], loss[0], 1e-4);
 		last = loss[1];
@@ -151,6 +154,59 @@ static void test_steps(const struct mu_network *network, const char *device)
 	CHECK(last < 0.9 * first);
 	stop(&a);
 	stop(&b);
+}
+
+/* ---- a loss ---- */
+
+static double gamma_of_next; /* below 0: softmax instead; focal.c's struct settings */
+
+static enum mu_status build_focal(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_convolution conv = {.filters = (int)config->classes, .kernel = {2, 2}};
+	const int x = mu_net_convolution(net, mu_net_input(net), &conv, "conv");
+	const struct mu_loss *loss = mu_loss_export.loss;
+
+	if (gamma_of_next < 0)
+		mu_net_softmax(net, x, "softmax");
+	else
+		loss->add(net, x, loss, &gamma_of_next);
+	return MU_OK;
+}
+
+static const struct mu_network focal = {
+	.name = "focal-net", .shape = MU_SAMPLE(3, 3, 4), .classes = 4, .build = build_focal};
+
+/* With G 0 it is the cross-entropy, of which focal.c has the mean over positions. */
+static void test_loss(const char *device)
+{
+	static const double gammas[] = {0, 1, 2.5};
+	struct training t;
+	double found, wanted;
+
+	gamma_of_next = -1;
+	if (!CHECK(start(&t, &focal, &focal.shape, device)))
+		return;
+	wanted = forward(&t) / (double)mu_net_labels(t.net);
+	stop(&t);
+	for (size_t i = 0; i < sizeof gammas / sizeof *gammas; i++) {
+		gamma_of_next = gammas[i];
+		test_gradients(&focal, &focal.shape, "conv_weight", device);
+		test_steps(&focal, device, 0.2f);
+	}
+	gamma_of_next = 0;
+	if (!CHECK(start(&t, &focal, &focal.shape, device)))
+		return;
+	found = forward(&t);
+	CHECK_NEAR(found, wanted, 1e-6);
+	CHECK(mu_net_loss(t.net) == mu_loss_export.loss);
+	mu_plan_batch(t.plan)->loss_scale = 8;
+	backward(&t);
+	found = (double)t.gradients[0];
+	forward(&t);
+	mu_plan_batch(t.plan)->loss_scale = 1;
+	backward(&t);
+	CHECK_NEAR(found, (double)t.gradients[0], 1e-6); /* of weights: unscaled again */
+	stop(&t);
 }
 
 /* Plans of another batch and phase on the same arrays find the same probabilities. */
@@ -394,15 +450,20 @@ static void test_abi(void)
 		{"mu_positions", sizeof(struct mu_positions), 8},
 		{"mu_batch", sizeof(struct mu_batch), 104},
 		{"mu_layer_array", sizeof(struct mu_layer_array), 80},
-		{"mu_layer", sizeof(struct mu_layer), 776},
+		{"mu_layer", sizeof(struct mu_layer), 784},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
 		{"mu_custom", sizeof(struct mu_custom), 24},
+		{"mu_loss", sizeof(struct mu_loss), 192},
+		{"mu_metric", sizeof(struct mu_metric), 64},
+		{"mu_loss_results", sizeof(struct mu_loss_results), 40},
+		{"mu_metrics", sizeof(struct mu_metrics), 72},
+		{"mu_tally", sizeof(struct mu_tally), 96},
 		{"mu_net_config", sizeof(struct mu_net_config), 120},
 		{"mu_network", sizeof(struct mu_network), 176},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 10);
+	CHECK(MU_ABI == 11);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,
@@ -423,9 +484,10 @@ int main(void)
 			continue;
 		test_gradients(&custom_gates, &custom_gates.shape, "gate0_weight", device);
 		test_gradients(mu_network_export.network, &small, "prelu0_slope", device);
-		test_steps(&custom_gates, device);
-		test_steps(mu_network_export.network, device);
+		test_steps(&custom_gates, device, 0.01f);
+		test_steps(mu_network_export.network, device, 0.01f);
 		test_shared_arrays(device);
+		test_loss(device);
 	}
 	return check_failures() ? 1 : 0;
 }

@@ -213,9 +213,21 @@ enum mu_status mu_checkpoint_objective(const struct checkpoint_description *d, c
 				       const struct mu_network *network,
 				       const struct mu_loss **loss)
 {
+	enum mu_status st = MU_OK;
 	const char *recorded = d->of[CHECKPOINT_OBJECTIVE];
 	const bool taken = network && network->objective && *recorded &&
 			   strcmp(network->name, d->network) == 0;
 
-	return mu_conf_objective(loss, network, !v->objective && taken ? recorded : v->objective);
+	*loss = NULL;
+	if (!v->objective && taken && mu_loss_find(loss, recorded) != MU_OK) {
+		mu_trace_clear();
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: its objective is one of your own, %s: name its file, --objective "
+			"FILE.so",
+			d->path, recorded);
+	}
+	MU_TRY(mu_conf_objective(loss, network,
+				 !v->objective && taken ? recorded : v->objective));
+out:
+	return st;
 }

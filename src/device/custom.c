@@ -68,7 +68,10 @@ enum mu_status mu_layer_shape(struct mu_layer *layer, const struct mu_layer_ops 
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(returned(ops->shape(layer), layer, ops, "shape"));
+	if (ops->shape)
+		MU_TRY(returned(ops->shape(layer), layer, ops, "shape"));
+	else
+		layer->output.shape = layer->inputs[0].shape;
 	MU_TRY(check_output(layer, ops));
 	if (layer->n_params < 0 || layer->n_params > MU_MAX_PARAMS)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: layer %s has %d parameters; at most %d are possible",

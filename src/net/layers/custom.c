@@ -15,11 +15,12 @@ static const char *title(const void *attr)
 	return ((const struct mu_custom *)attr)->ops->name;
 }
 
-/* The copy of the caller's attributes follows the layer's struct mu_custom in one block. */
+/* The copy of the caller's attributes follows the layer's struct, which begins with a struct
+ * mu_custom, in one block. */
 static enum mu_status keep_settings(struct net_layer *l)
 {
 	enum mu_status st = MU_OK;
-	const size_t at = (sizeof(struct mu_custom) + alignof(max_align_t) - 1) /
+	const size_t at = (l->kind->attr_nbytes + alignof(max_align_t) - 1) /
 			  alignof(max_align_t) * alignof(max_align_t);
 	struct mu_custom *kept = l->attr;
 
@@ -35,7 +36,7 @@ out:
 	return st;
 }
 
-static int shape(struct net_draft *d)
+int mu_layer_custom_shape(struct net_draft *d)
 {
 	const struct mu_custom *custom;
 	struct mu_layer layer = {.name = d->layer->name, .n_inputs = d->layer->n_inputs};
@@ -64,9 +65,19 @@ const struct mu_layer_kind mu_layer_custom = {
 	.op = MU_OP_CUSTOM,
 	.attr_nbytes = sizeof(struct mu_custom),
 	.traits = MU_LAYER_OVERWRITES_GRAD | MU_LAYER_NAMES_ITSELF,
-	.shape = shape,
+	.shape = mu_layer_custom_shape,
 	.title = title,
 };
+
+bool mu_layer_custom_check(struct mu_net *net, const struct mu_custom *custom)
+{
+	const struct mu_layer_ops *ops = custom->ops;
+
+	if (custom->attr_nbytes > 0 && !custom->attr)
+		mu_net_fail(net, "layer %s: %zu bytes of attributes, but no attributes", ops->name,
+			    custom->attr_nbytes);
+	return net->st == MU_OK;
+}
 
 int mu_net_custom(struct mu_net *net, int n, const int *ins, const struct mu_custom *custom,
 		  const char *name)
@@ -76,9 +87,8 @@ int mu_net_custom(struct mu_net *net, int n, const int *ins, const struct mu_cus
 	if (!ops || !ops->name || !*ops->name || !ops->shape || !ops->forward || !ops->backward)
 		return mu_net_fail(net, "a layer of your own needs a name, shape, forward and "
 					"backward in its struct mu_layer_ops");
-	if (custom->attr_nbytes > 0 && !custom->attr)
-		return mu_net_fail(net, "layer %s: %zu bytes of attributes, but no attributes",
-				   ops->name, custom->attr_nbytes);
+	if (!mu_layer_custom_check(net, custom))
+		return -1;
 	if (n < 1 || n > MU_MAX_LAYER_INPUTS)
 		return mu_net_fail(net, "layer %s with %d inputs; 1 to %d are possible", ops->name,
 				   n, MU_MAX_LAYER_INPUTS);

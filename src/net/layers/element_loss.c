@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { LOSS, SQUARED, ABSOLUTE, CORRECT = SQUARED };
+enum { LOSS, CORRECT };
 
 static int shape(struct net_draft *d)
 {
@@ -20,50 +20,18 @@ static int shape(struct net_draft *d)
 
 /* ---- sums and metrics ---- */
 
-static void add_losses(struct mu_metrics *m, const struct mu_batch *b)
-{
-	for (size_t s = 0; s < b->count; s++)
-		m->sums[LOSS] += b->predictions[s].loss;
-}
-
-static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
-{
-	const struct mu_batch *b = r->batch;
-
-	add_losses(m, b);
-	for (size_t i = 0; i < b->count * r->targets; i++) {
-		const double d = fabs((double)r->output[i] - (double)b->labels[i]);
-
-		m->sums[SQUARED] += d * d;
-		m->sums[ABSOLUTE] += d;
-	}
-}
-
 /* A target counts as met if it and the probability are on the same side of one half. */
 static void measure_shares(struct mu_metrics *m, const struct mu_loss_results *r)
 {
 	const struct mu_batch *b = r->batch;
 
-	add_losses(m, b);
+	for (size_t i = 0; i < b->count; i++)
+		m->sums[LOSS] += b->predictions[i].loss;
 	for (size_t i = 0; i < b->count * r->targets; i++)
 		m->sums[CORRECT] += (r->output[i] >= 0.5f) == (b->labels[i] >= 0.5f);
 }
 
 /* ---- a whole validation ---- */
-
-static void size_of_values(struct mu_tally *t, const struct mu_shape *output)
-{
-	t->n_moments = mu_shape_channels(output);
-}
-
-static void tally_values(struct mu_tally *t, const struct mu_loss_results *r)
-{
-	const size_t area = mu_shape_positions(r->shape);
-
-	for (size_t i = 0; i < r->batch->count * r->targets; i++)
-		mu_tally_target(&t->moments[i % r->targets / area], (double)r->batch->labels[i],
-				(double)r->output[i]);
-}
 
 /* A column for each output that has no positions. */
 static void size_of_shares(struct mu_tally *t, const struct mu_shape *output)
@@ -80,70 +48,41 @@ static void tally_shares(struct mu_tally *t, const struct mu_loss_results *r)
 
 /* ---- metrics ---- */
 
-static double loss(const struct mu_metrics *m)
-{
-	return m->samples > 0 ? m->sums[LOSS] / m->samples : 0;
-}
-
-static double mean(const struct mu_metrics *m, int sum)
-{
-	return m->counted > 0 ? m->sums[sum] / m->counted : 0;
-}
-
-static double squared(const struct mu_metrics *m)
-{
-	return mean(m, SQUARED);
-}
-
-static double root(const struct mu_metrics *m)
-{
-	return sqrt(squared(m));
-}
-
-static double absolute(const struct mu_metrics *m)
-{
-	return mean(m, ABSOLUTE);
-}
-
 static double correct(const struct mu_metrics *m)
 {
-	return mean(m, CORRECT);
+	return m->counted > 0 ? m->sums[CORRECT] / m->counted : 0;
 }
 
-#define MINIMISED (MU_METRIC_IS_LOSS | MU_METRIC_ALWAYS | MU_METRIC_CHOSEN | MU_METRIC_BEST | \
-		   MU_METRIC_OF_PLATEAU)
-#define METRIC(n, uses, function) \
-	{.name = n, .printed = n, .better = -1, .use = (uses), .value = (function)}
-
 static const struct mu_metric squared_metrics[] = {
-	METRIC("mse", MINIMISED, loss),
-	METRIC("rmse", MU_METRIC_CHOSEN, root),
-	METRIC("mae", MU_METRIC_CHOSEN, absolute),
+	MU_METRIC_OF_LOSS("mse"),
+	MU_METRIC_OF_ERRORS("rmse", mu_metric_root),
+	MU_METRIC_OF_ERRORS("mae", mu_metric_absolute),
 	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2),
 	{.name = NULL},
 };
 
 static const struct mu_metric absolute_metrics[] = {
-	METRIC("mae", MINIMISED, loss),
-	METRIC("mse", MU_METRIC_CHOSEN, squared),
-	METRIC("rmse", MU_METRIC_CHOSEN, root),
+	MU_METRIC_OF_LOSS("mae"),
+	MU_METRIC_OF_ERRORS("mse", mu_metric_squared),
+	MU_METRIC_OF_ERRORS("rmse", mu_metric_root),
 	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2),
 	{.name = NULL},
 };
 
 static const struct mu_metric huber_metrics[] = {
-	METRIC("huber", MINIMISED, loss),
-	METRIC("mse", MU_METRIC_CHOSEN, squared),
-	METRIC("rmse", MU_METRIC_CHOSEN, root),
-	METRIC("mae", MU_METRIC_CHOSEN, absolute),
-	MU_METRIC_BY_TALLY("r2", NULL, mu_tally_r2),
+	MU_METRIC_OF_LOSS("huber"),
+	MU_METRICS_OF_VALUES,
 	{.name = NULL},
 };
 
 static const struct mu_metric logistic_metrics[] = {
-	METRIC("bce", MINIMISED, loss),
-	{.name = "binary-accuracy", .printed = "binary-accuracy", .column = "acc", .better = 1,
-	 .use = MU_METRIC_ALWAYS, .value = correct},
+	MU_METRIC_OF_LOSS("bce"),
+	{.name = "binary-accuracy",
+	 .printed = "binary-accuracy",
+	 .column = "acc",
+	 .better = 1,
+	 .use = MU_METRIC_ALWAYS,
+	 .value = correct},
 	MU_METRIC_BY_TALLY("auc", NULL, mu_tally_area),
 	{.name = NULL},
 };
@@ -176,25 +115,20 @@ static void add(struct mu_net *net, int in, const struct mu_loss *loss, const vo
 	mu_net_element_loss(net, in, &attr, loss->name);
 }
 
-#define BY_ELEMENT \
-	.add = add, .output = MU_OUTPUT_VALUES, .mean = MU_MEAN_OF_TARGETS, .reads_output = true, \
-	.targets = mu_shape_sample
-#define OF_VALUES \
-	BY_ELEMENT, .measure = measure, .sums = {"loss", "squared", "absolute"}, \
-	.tally_size = size_of_values, .tally = tally_values
-
 static const struct mu_loss squared_loss = {
 	.name = "mse",
 	.similar = "l2|squared|mean-squared-error|regression",
 	.help = "mean squared error",
-	OF_VALUES,
+	MU_LOSS_OF_VALUES,
+	.add = add,
 	.metrics = squared_metrics,
 };
 static const struct mu_loss absolute_loss = {
 	.name = "mae",
 	.similar = "l1|absolute|mean-absolute-error",
 	.help = "mean absolute error",
-	OF_VALUES,
+	MU_LOSS_OF_VALUES,
+	.add = add,
 	.metrics = absolute_metrics,
 };
 static const struct mu_loss huber_loss = {
@@ -203,14 +137,19 @@ static const struct mu_loss huber_loss = {
 	.help = "Huber's loss",
 	.settings = huber_settings,
 	.settings_nbytes = sizeof(struct huber),
-	OF_VALUES,
+	MU_LOSS_OF_VALUES,
+	.add = add,
 	.metrics = huber_metrics,
 };
 static const struct mu_loss logistic_loss = {
 	.name = "bce",
 	.similar = "logistic|sigmoid|binary-crossentropy|binary-cross-entropy|bce-with-logits",
 	.help = "binary cross-entropy of each output",
-	BY_ELEMENT,
+	.add = add,
+	.output = MU_OUTPUT_VALUES,
+	.mean = MU_MEAN_OF_TARGETS,
+	.reads_output = true,
+	.targets = mu_shape_sample,
 	.sums = {"loss", "correct"},
 	.measure = measure_shares,
 	.tally_size = size_of_shares,
@@ -219,8 +158,10 @@ static const struct mu_loss logistic_loss = {
 };
 
 static const struct mu_loss *const losses[MU_ELEMENT_N + 1] = {
-	[MU_ELEMENT_SQUARED] = &squared_loss,	[MU_ELEMENT_ABSOLUTE] = &absolute_loss,
-	[MU_ELEMENT_HUBER] = &huber_loss,	[MU_ELEMENT_LOGISTIC] = &logistic_loss,
+	[MU_ELEMENT_SQUARED] = &squared_loss,
+	[MU_ELEMENT_ABSOLUTE] = &absolute_loss,
+	[MU_ELEMENT_HUBER] = &huber_loss,
+	[MU_ELEMENT_LOGISTIC] = &logistic_loss,
 	[MU_ELEMENT_N] = NULL,
 };
 

@@ -75,6 +75,7 @@ struct mu_layer_kind {
 	 * that the attributes choose from, then NULL. NULL: it is none. */
 	const struct mu_loss *const *losses;
 	size_t (*which_loss)(const void *attr); /* NULL: the first */
+	const struct mu_loss *(*own_loss)(const void *attr); /* instead: the user's */
 };
 
 static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_trait trait)
@@ -86,6 +87,8 @@ static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_
 static inline const struct mu_loss *mu_layer_loss(const struct mu_layer_kind *kind,
 						  const void *attr)
 {
+	if (kind->own_loss)
+		return kind->own_loss(attr);
 	return kind->losses ? kind->losses[kind->which_loss ? kind->which_loss(attr) : 0] : NULL;
 }
 
@@ -108,24 +111,22 @@ int mu_layer_fail(struct mu_net *net, const char *format, ...)
 /* It needs an input of this form, not that one. */
 int mu_layer_needs(struct mu_net *net, const char *form, const struct mu_shape *in);
 
-/* ---- softmax.c: what losses of classes share ---- */
+/* ---- custom.c ---- */
 
-void mu_loss_classes_size(struct mu_tally *t, const struct mu_shape *output);
-void mu_loss_classes_tally(struct mu_tally *t, const struct mu_loss_results *r);
-#define MU_METRIC_BY_TALLY(n, column_, function) \
-	{.name = n, .printed = n, .column = column_, .better = 1, \
-	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TALLY, .value = (function)}
-#define MU_METRICS_OF_CLASSES \
-	MU_METRIC_BY_TALLY("recall", NULL, mu_tally_recall), \
-	MU_METRIC_BY_TALLY("iou", NULL, mu_tally_iou), \
-	MU_METRIC_BY_TALLY("dice-score", "dice", mu_tally_dice)
+int mu_layer_custom_shape(struct net_draft *d);
+/* False: an error was noted, of its attributes. */
+bool mu_layer_custom_check(struct mu_net *net, const struct mu_custom *custom);
+
+/* ---- graph/load.c: losses of files, for mu_loss_at; NULL: there are no more ---- */
+
+const struct mu_loss *mu_loss_loaded(size_t i);
 
 /* ---- activation.c: activations and smooth ones ---- */
 
 const char *mu_layer_activation_title(const void *attr);
 int mu_layer_activation_shape(struct net_draft *d);
 
-/* ---- shapes.c: what the rows share ---- */
+/* ---- graph/shapes.c: what the rows share ---- */
 
 struct mu_shape mu_layer_vector(size_t n);
 struct mu_shape mu_layer_matrix(size_t rows, size_t columns);

@@ -2,8 +2,6 @@
 /* Losses by region: Dice. */
 #include "layer.h"
 
-enum { LOSS, CORRECT, CROSS_ENTROPY };
-
 static int shape(struct net_draft *d)
 {
 	const struct mu_region_loss *l = d->layer->attr;
@@ -21,50 +19,8 @@ static int shape(struct net_draft *d)
 	return 0;
 }
 
-/* ---- sums and metrics ---- */
-
-static size_t targets(const struct mu_shape *output)
-{
-	return mu_shape_positions(output);
-}
-
-static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
-{
-	const struct mu_batch *b = r->batch;
-
-	for (size_t i = 0; i < b->count * r->targets; i++) {
-		m->sums[LOSS] += b->predictions[i].loss; /* of a sample: at its first position */
-		if (b->use_ignore && b->labels[i] == b->ignore_label)
-			continue;
-		m->sums[CORRECT] += b->predictions[i].place == 0;
-		m->sums[CROSS_ENTROPY] += (double)b->predictions[i].cross_entropy;
-	}
-}
-
-static double dice(const struct mu_metrics *m)
-{
-	return m->samples > 0 ? m->sums[LOSS] / m->samples : 0;
-}
-
-static double accuracy(const struct mu_metrics *m)
-{
-	return m->counted > 0 ? m->sums[CORRECT] / m->counted : 0;
-}
-
-static double cross_entropy(const struct mu_metrics *m)
-{
-	return m->counted > 0 ? m->sums[CROSS_ENTROPY] / m->counted : 0;
-}
-
 static const struct mu_metric metrics[] = {
-	{.name = "dice", .printed = "dice", .better = -1,
-	 .use = MU_METRIC_IS_LOSS | MU_METRIC_ALWAYS | MU_METRIC_CHOSEN | MU_METRIC_BEST |
-		MU_METRIC_OF_PLATEAU,
-	 .value = dice},
-	{.name = "accuracy", .printed = "accuracy", .column = "acc", .better = 1,
-	 .use = MU_METRIC_ALWAYS, .value = accuracy},
-	{.name = "ce", .other = "cross-entropy", .printed = "cross-entropy", .better = -1,
-	 .use = MU_METRIC_CHOSEN, .value = cross_entropy},
+	MU_METRIC_OF_LOSS("dice"),
 	MU_METRICS_OF_CLASSES,
 	{.name = NULL},
 };
@@ -106,10 +62,10 @@ static const struct mu_loss loss = {
 	.mean = MU_MEAN_OF_COUNTED,
 	.of_classes = true,
 	.sums = {"dice", "correct", "cross_entropy"},
-	.targets = targets,
-	.measure = measure,
-	.tally_size = mu_loss_classes_size,
-	.tally = mu_loss_classes_tally,
+	.targets = mu_shape_positions,
+	.measure = mu_loss_measure_classes,
+	.tally_size = mu_loss_size_classes,
+	.tally = mu_loss_tally_classes,
 	.metrics = metrics,
 };
 

@@ -22,11 +22,6 @@ static int shape(struct net_draft *d)
 
 /* ---- loss ---- */
 
-static size_t targets(const struct mu_shape *output)
-{
-	return mu_shape_positions(output);
-}
-
 static double chance(size_t outputs, char *text, size_t nbytes)
 {
 	snprintf(text, nbytes, "the log of %zu classes", outputs);
@@ -55,34 +50,7 @@ static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
 	}
 }
 
-/* ---- a whole validation ---- */
-
-void mu_loss_classes_size(struct mu_tally *t, const struct mu_shape *output)
-{
-	t->n_sums = mu_shape_channels(output) * mu_shape_channels(output);
-	t->keeps_pairs = mu_shape_channels(output) == 2;
-}
-
-/* The first of the largest outputs, as the places of labels have it. */
-void mu_loss_classes_tally(struct mu_tally *t, const struct mu_loss_results *r)
-{
-	const struct mu_batch *b = r->batch;
-	const size_t area = mu_shape_positions(r->shape), classes = t->outputs;
-
-	for (size_t i = 0; i < b->count * area; i++) {
-		const float *p = r->output + i / area * classes * area + i % area;
-		size_t best = 0;
-
-		if (b->use_ignore && b->labels[i] == b->ignore_label)
-			continue;
-		for (size_t k = 1; k < classes; k++)
-			if (p[k * area] > p[best * area])
-				best = k;
-		t->sums[(size_t)b->labels[i] * classes + best]++;
-		if (t->keeps_pairs)
-			mu_tally_pair(t, p[area], b->labels[i]);
-	}
-}
+/* ---- metrics ---- */
 
 static double mean(const struct mu_metrics *m, int sum)
 {
@@ -131,7 +99,7 @@ static const struct mu_metric metrics[] = {
 	 .value = perplexity},
 	{.name = "sentence-nll", .printed = "sentence-nll", .column = "nll", .better = -1,
 	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TEXTS, .value = sentence_nll},
-	MU_METRICS_OF_CLASSES,
+	MU_METRICS_OF_CONFUSION,
 	MU_METRIC_BY_TALLY("auc", NULL, mu_tally_area),
 	{.name = NULL},
 };
@@ -176,9 +144,9 @@ static const struct mu_loss loss = {
 	.sums = {"correct", "top_k", "cross_entropy"},
 	.again = "log_loss",
 	.extra = "weight",
-	.tally_size = mu_loss_classes_size,
-	.tally = mu_loss_classes_tally,
-	.targets = targets,
+	.tally_size = mu_loss_size_classes,
+	.tally = mu_loss_tally_classes,
+	.targets = mu_shape_positions,
 	.chance = chance,
 	.measure = measure,
 	.metrics = metrics,

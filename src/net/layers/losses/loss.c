@@ -16,7 +16,7 @@ const struct mu_loss *mu_loss_at(size_t i)
 			if (i-- == 0)
 				return *loss;
 	}
-	return NULL;
+	return mu_loss_loaded(i);
 }
 
 size_t mu_loss_settings(const struct mu_loss *loss)
@@ -47,12 +47,31 @@ static const char *nearest(const char *name, char *text, size_t nbytes)
 	return text;
 }
 
+/* One of a file, whose name no other loss has. */
+static enum mu_status find_file(const struct mu_loss **out, const char *path)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_loss *own, *loss;
+
+	MU_TRY(mu_loss_load(&own, path));
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
+		if (loss != own && strcmp(loss->name, own->name) == 0)
+			MU_FAIL(MU_ERR_FORMAT,
+				"objective %s: there is a loss %s already: rename it", path,
+				own->name);
+	*out = own;
+out:
+	return st;
+}
+
 enum mu_status mu_loss_find(const struct mu_loss **out, const char *name)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_loss *loss;
 	char word[32], list[256] = "", near[64];
 
+	if (strchr(name, '/') || mu_stem(name, ".so") > 0)
+		return find_file(out, name);
 	snprintf(word, sizeof word, "%s", name);
 	for (char *p = word; *p; p++)
 		*p = (char)(*p == '_' ? '-' : tolower((unsigned char)*p));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of shapes that rows of layers share. */
-#include "layer.h"
+#include "net/layers/layer.h"
 
 #include <string.h>
 
