@@ -141,6 +141,7 @@ struct mu_input_about {
 	struct mu_shape stored;  /* of the images in the files, (c, h, w); without dimensions: they
 				   have several */
 	const char *columns;     /* names of a table's input columns, "a,b" */
+	const char *target_columns; /* and of its targets */
 	const char *not_classes; /* why targets are values: "sample 3 has -1" */
 	const char *const *class_names; /* n_class_names of them */
 	size_t n_class_names;

@@ -25,7 +25,7 @@ static void test_csv(void)
 	settings.label_columns = "1";
 	check_read(&c, "2", others, first);
 	settings.label_columns = "t,b";
-	check_read(&c, "1", first, others);
+	check_read(&c, "1", first, (const float[]){3, 2, 6, 5});
 	settings.label_columns = "none";
 	c.unlabelled = true;
 	check_read(&c, "3", (const float[]){1, 2, 3, 4, 5, 6}, (const float[]){0, 0});

@@ -112,7 +112,7 @@ part "predictions as an array, with and without targets"
 cut -d , -f 1-4 table.csv >inputs.csv
 run --load one-0300.h5 --data-val inputs.csv --label-columns none --predict p.npy || fail "exit status $?"
 expect 'predicted 240 samples'
-[ "$(wc -c <p.npy)" = $((128 + 240 * 2 * 4)) ] || fail "p.npy has $(wc -c <p.npy) bytes"
+[ "$(wc -c <p.npy)" = $((192 + 240 * 2 * 4)) ] || fail "p.npy has $(wc -c <p.npy) bytes"
 head -c 90 p.npy | tr -d '\0' | grep -aq "'descr': '[<>]f4', 'fortran_order': False, 'shape': (240, 2), }" ||
 	fail "header of p.npy"
 # What was predicted is an array that is read, and is what the other file says.
@@ -309,9 +309,9 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	squares="--network ./squares.so --initializer one --lr 0 --wd 0 --num-epochs 1 --num-classes 2 --batch-size 1"
 	# Numbers of the array that differ from SHAPE and the formula: check FILE SOFTMAX
 	check() {
-		[ "$(wc -c <"$1")" = $((128 + 60 * 4)) ] || fail "$1 has $(wc -c <"$1") bytes"
-		head -c 120 "$1" | tr -d '\0' | grep -aq "'shape': (5, 2, 2, 3), }" || fail "header of $1"
-		tail -c +129 "$1" | od -An -v -tf4 | awk -v numbers="$numbers" -v softmax="$2" '
+		[ "$(wc -c <"$1")" = $((192 + 60 * 4)) ] || fail "$1 has $(wc -c <"$1") bytes"
+		head -c 190 "$1" | tr -d '\0' | grep -aq "'shape': (5, 2, 2, 3), }" || fail "header of $1"
+		tail -c +193 "$1" | od -An -v -tf4 | awk -v numbers="$numbers" -v softmax="$2" '
 		BEGIN { split(numbers, x) }
 		{
 			for (i = 1; i <= NF; i++) {
@@ -349,6 +349,61 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 			fail "shapes of s.h5: $(cat shapes)"
 	fi
 fi
+
+part "names of columns, where weights are loaded, too"
+printf 'a,b,u,v\n1,2,3,4\n5,6,7,9\n2,1,0,1\n0,3,1,2\n' >uv.csv
+printf 'a,b,v,u\n1,2,4,3\n5,6,9,7\n2,1,1,0\n0,3,2,1\n' >vu.csv
+printf 'b,a,u,v\n2,1,3,4\n6,5,7,9\n1,2,0,1\n3,0,1,2\n' >ba.csv
+linear="--network mlp --num-layers 0 --batch-size 2 --objective mse --num-epochs 2"
+run $linear --data-train uv.csv --label-columns u,v --data-val uv.csv --model-prefix UV || fail "exit status $?"
+same=$(grep -o 'Validation-mse=.*' "$log")
+run $linear --data-train uv.csv --label-columns u,v --data-val vu.csv || fail "exit status $?"
+[ "$(grep -o 'Validation-mse=.*' "$log")" = "$same" ] || fail "targets in another order"
+refuse 'vu.csv: its targets are the columns u, those for training v' $linear --data-train first.npy \
+	--label-train uv.csv --data-val first.npy --label-val vu.csv
+load="--network mlp --num-layers 0 --load UV-0002.h5"
+refuse 'UV-0002.h5 was trained with the columns a,b, and ba.csv has b,a' $load --data-val ba.csv --label-columns u,v --evaluate
+refuse 'UV-0002.h5 was trained with the target-columns u,v, and uv.csv has v,u' $load --data-val uv.csv --label-columns v,u \
+	--evaluate
+refuse 'UV-0002.h5 was trained with the columns a,b, and ba.csv has b,a' $linear --load UV-0002.h5 --data-train ba.csv \
+	--label-columns u,v
+printf '0,1,2\n1,2,3\n4,5,6\n' >pandas.csv
+run $linear --data-train pandas.csv --batch-size 1 || fail "exit status $?"
+expect 'line 1, which counts from 0 on, is taken as names of columns'
+expect 'trained 4 samples'
+printf '0,1\n1,0\n' >pair.csv
+run $linear --data-train pair.csv --batch-size 1 || fail "exit status $?"
+expect 'line 1, which counts from 0 on, is taken as a sample'
+
+part "what is there already, what counts nowhere, what is no class"
+cp first.npy mine.npy
+printf 'a,b\n1,2\n' >mine.csv
+for file in mine.npy mine.csv; do
+	refuse "--predict $file: the file is there already, and holds no predictions" $load --data-val uv.csv \
+		--label-columns u,v --predict $file
+done
+for _ in 1 2; do
+	for file in again.npy again.csv; do
+		run $load --data-val uv.csv --label-columns u,v --predict $file || fail "$file: exit status $?"
+	done
+done
+npy nowhere.npy '4,' 1 1 1 1
+npy binary.npy '4,' 0 1 1 0
+run --network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --data-train first.npy --label-train binary.npy \
+	--data-val first.npy --label-val nowhere.npy --ignore-class 1 --model-prefix none || fail "exit status $?"
+expect 'none of the targets of 4 samples counts'
+expect 'Validation-accuracy=-?nan'
+expect_none 'best so far'
+npy many.npy '4,' 0 200 1 0
+refuse 'many.npy: the largest of its targets, which are integers, is 200, and there are 4 samples; .*--objective mse' \
+	--network mlp --data-train first.npy --label-train many.npy
+# shellcheck disable=SC2046 # numbers
+npy turned.npy '4, 3, 1, 2' $(seq 24)
+# shellcheck disable=SC2046 # numbers
+npy upright.npy '4, 3, 2, 1' $(seq 24)
+run $linear --data-train turned.npy --label-train zero.npy --model-prefix T || fail "exit status $?"
+run $linear --load T-0002.h5 --data-train upright.npy --label-train zero.npy || fail "exit status $?"
+expect 'warning: T-0002.h5 was trained on samples of shape 3,1,2, and these are 3,2,1'
 
 part "files of other programs"
 printf 'PAR1 and more' >t.parquet

@@ -28,6 +28,8 @@ enum mu_status mu_checkpoint_identity_make(const struct mu_engine *e,
 enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *identity,
 					    struct mu_array_file *file);
 #define CHECKPOINT_CLASS_NAMES "class-names" /* compared by classes.c */
+#define CHECKPOINT_COLUMNS "columns"         /* compared by columns.c */
+#define CHECKPOINT_TARGETS "target-columns"
 #define CHECKPOINT_WORDS "vocabulary-words"
 #define CHECKPOINT_TOKENIZER "tokenizer"     /* compared by words.c */
 /* mu_input_contents: records for training, for validation; and the rest of it, of both. */
@@ -92,6 +94,15 @@ enum mu_status mu_checkpoint_classes_write(const struct mu_engine *e, struct mu_
 /* MU_ERR_USAGE if both the file and the data name their classes, and differ. */
 enum mu_status mu_checkpoint_classes_check(const struct mu_engine *e, struct mu_array_file *file,
 					   const char *path, const char *cure);
+
+/* ---- columns.c ---- */
+
+/* Of the training data, if they are a table with names. */
+enum mu_status mu_checkpoint_columns_write(const struct mu_engine *e, struct mu_array_file *file);
+/* MU_ERR_USAGE if both the file and the data name their columns, and differ. */
+enum mu_status mu_checkpoint_columns_check(const struct mu_engine *e, const char *path);
+/* A warning if samples had another shape: the weights may fit all the same. */
+enum mu_status mu_checkpoint_shape_tell(const struct mu_engine *e, const char *path);
 
 /* ---- contents.c ---- */
 

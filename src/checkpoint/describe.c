@@ -51,6 +51,7 @@ enum mu_status mu_checkpoint_description_write(const struct mu_engine *e,
 		MU_TRY(mu_array_file_set_text(file, CHECKPOINT_TOKENIZER, tokenizer));
 	}
 	MU_TRY(mu_checkpoint_classes_write(e, file));
+	MU_TRY(mu_checkpoint_columns_write(e, file));
 out:
 	free(place);
 	free(tokenizer);

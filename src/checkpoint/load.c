@@ -281,6 +281,8 @@ enum mu_status mu_checkpoint_load_weights(const struct mu_engine *e)
 	bool other;
 
 	MU_TRY(check_classes(e, v->load, &other));
+	MU_TRY(mu_checkpoint_columns_check(e, v->load));
+	MU_TRY(mu_checkpoint_shape_tell(e, v->load));
 	if (e->train->about.tokenizer)
 		MU_TRY(check_tokenizer(e, v->load));
 	MU_TRY(load_weights(e->plan, v->load, v->skip_mismatch, other, mu_kv_weights(e->kv)));

@@ -386,10 +386,15 @@ bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_
 {
 	const struct mu_tally *t = m->tally;
 	const size_t only = t ? mu_tally_only(t) : 0;
+	const bool none = m->samples > 0 && m->counted == 0;
 	const bool one = t && only < t->outputs && m->counted >= MANY_TARGETS,
 		   auc = t && uses(metrics, "auc") && !isfinite(t->auc),
 		   r2 = t && uses(metrics, "r2") && !isfinite(mu_tally_r2(m));
 
+	if (none)
+		mu_log_warn("validation: none of the targets of %.0f samples counts; metrics are "
+			    "not defined",
+			    m->samples);
 	if (one)
 		mu_log_warn("validation: all %.0f predictions are class %zu, which %.0f of the "
 			    "targets are",
@@ -402,7 +407,7 @@ bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_
 	if (r2)
 		mu_log_warn("validation: r2 is not defined: the targets do not vary, or a "
 			    "prediction is not finite");
-	return one || auc || r2;
+	return none || one || auc || r2;
 }
 
 /* The row of a matrix: "3: 0 0 2 118". */

@@ -11,7 +11,7 @@
 #include "reader.h"
 #include "storage/rows/rows.h"
 
-enum { LARGEST_CLASS = 1 << 24 };
+enum { LARGEST_CLASS = 1 << 24, FEW_CLASSES = 100 };
 
 struct arrays {
 	struct mu_rows_pair pair;
@@ -69,6 +69,22 @@ out:
 	return st;
 }
 
+/* So many classes are likelier to be values. */
+static enum mu_status check_number(const struct mu_input *in, const struct arrays *a,
+				   size_t largest)
+{
+	enum mu_status st = MU_OK;
+
+	if (in->config.classes == 0 && largest >= FEW_CLASSES && largest >= a->pair.data.n)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: the largest of its targets, which are integers, is %zu, and there are "
+			"%zu samples; if they are values, the loss mse is for them; if they are "
+			"classes, say how many (number of classes)",
+			a->pair.target.name, largest, a->pair.data.n);
+out:
+	return st;
+}
+
 /* in->classes is the number of classes, or of values. */
 static enum mu_status declare_targets(struct mu_input *in, struct arrays *a)
 {
@@ -86,6 +102,7 @@ static enum mu_status declare_targets(struct mu_input *in, struct arrays *a)
 	}
 	if (!c->values)
 		MU_TRY(find_classes(in, a, &largest));
+	MU_TRY(check_number(in, a, largest));
 	if (c->values || *a->why) {
 		in->classes = mu_shape_channels(shape);
 		in->about.not_classes = a->why;
@@ -134,11 +151,12 @@ static enum mu_status open_arrays(struct mu_input *in)
 	MU_TRY(mu_rows_open(&a->pair, &config));
 	in->n = a->pair.data.n;
 	in->about.columns = a->pair.data.columns;
+	in->about.target_columns = a->pair.target.columns;
 	in->about.in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
 	shape = shape_for_layers(&a->pair.data);
 	mu_input_declare_data(in, MU_NUMBER_FLOAT32, &shape);
 	MU_TRY(declare_targets(in, a));
-	if (*a->pair.note && c->worker == 0 && c->part == MU_INPUT_TRAIN)
+	if (*a->pair.note && c->worker == 0)
 		mu_log_info("%s", a->pair.note);
 out:
 	return st;

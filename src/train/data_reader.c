@@ -192,7 +192,9 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 	if (field->number == MU_NUMBER_FLOAT32 && width == 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its targets are values, not classes (%s), and the loss, %s, needs "
-			"classes, integers from 0 on: --objective mse is for values",
+			"classes, integers from 0 on: --objective mse is for values; where a "
+			"negative number marks targets that do not count, write 255, and say "
+			"--ignore-class 255",
 			place, why ? why : "real numbers", loss->help);
 	if (field->number == MU_NUMBER_FLOAT32 && field->shape.ndims > 2)
 		MU_FAIL(MU_ERR_USAGE,
@@ -201,6 +203,11 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 			"mask of whole numbers; --objective mse, bce and dice are for values",
 			place, mu_sample_text(&field->shape, " x ", text, sizeof text),
 			why ? why : "real numbers", loss->help);
+	if (labels == 1 && width > 1 && field->shape.ndims > 2)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: a sample has %s targets, and the network one output: one with an "
+			"output for each position is needed (%s)",
+			place, mu_sample_text(&field->shape, " x ", text, sizeof text), loss->help);
 	if (field->number == MU_NUMBER_FLOAT32 || (labels == 1 && width > 1))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: has %zu targets a sample (%s), and the loss, %s, needs the number of "
@@ -232,6 +239,12 @@ enum mu_status mu_train_check_validation(const struct conf *v, const struct mu_i
 			"%s: its columns are %.100s, those for training %.100s: the same are "
 			"needed, in the same order",
 			data, columns, usual);
+	if (in->about.target_columns && train->about.target_columns &&
+	    strcmp(in->about.target_columns, train->about.target_columns) != 0)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s: its targets are the columns %.100s, those for training %.100s: the "
+			"same are needed, in the same order (--label-columns)",
+			place, in->about.target_columns, train->about.target_columns);
 	if (in->unlabelled || in->groups)
 		goto out;
 	if (have->number != want->number)

@@ -50,7 +50,7 @@ static void tally_shares(struct mu_tally *t, const struct mu_loss_results *r)
 
 static double correct(const struct mu_metrics *m)
 {
-	return m->counted > 0 ? m->sums[CORRECT] / m->counted : 0;
+	return mu_loss_mean(m, CORRECT);
 }
 
 static const struct mu_metric squared_metrics[] = {

@@ -117,6 +117,11 @@ int mu_layer_custom_shape(struct net_draft *d);
 /* False: an error was noted, of its attributes. */
 bool mu_layer_custom_check(struct mu_net *net, const struct mu_custom *custom);
 
+/* ---- losses/parts.c ---- */
+
+/* A sum by counted target; NaN of samples of which none counts, 0 without samples. */
+double mu_loss_mean(const struct mu_metrics *m, int sum);
+
 /* ---- graph/load.c: losses of files, for mu_loss_at; NULL: there are no more ---- */
 
 const struct mu_loss *mu_loss_loaded(size_t i);

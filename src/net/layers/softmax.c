@@ -52,25 +52,20 @@ static void measure(struct mu_metrics *m, const struct mu_loss_results *r)
 
 /* ---- metrics ---- */
 
-static double mean(const struct mu_metrics *m, int sum)
-{
-	return m->counted > 0 ? m->sums[sum] / m->counted : 0;
-}
-
 static double accuracy(const struct mu_metrics *m)
 {
-	return mean(m, CORRECT);
+	return mu_loss_mean(m, CORRECT);
 }
 
 static double top_k(const struct mu_metrics *m)
 {
-	return mean(m, TOP_K);
+	return mu_loss_mean(m, TOP_K);
 }
 
 static double cross_entropy(const struct mu_metrics *m)
 {
 	return m->sums[WEIGHT] > 0 ? m->sums[CROSS_ENTROPY] / m->sums[WEIGHT]
-				   : mean(m, CROSS_ENTROPY);
+				   : mu_loss_mean(m, CROSS_ENTROPY);
 }
 
 static double perplexity(const struct mu_metrics *m)

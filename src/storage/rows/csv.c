@@ -78,7 +78,7 @@ static enum first_line judge(char **cell, size_t n)
 		numbers++;
 		counted += whole && value == k; /* as pandas names columns */
 	}
-	return numbers == 0 || (numbers < n && counted == numbers) ? NAMES
+	return numbers == 0 || (counted == numbers && (numbers < n || n > 2)) ? NAMES
 	       : numbers == n                                      ? SAMPLE
 								   : MIXED;
 }
@@ -133,19 +133,22 @@ static enum mu_status read_lines(struct mu_csv *t, char note[256])
 	t->columns = count_outside(t->row, ',') + 1;
 	MU_TRY(MU_ALLOC(cell, t->columns, "cells"));
 	MU_TRY(MU_ALLOC(t->integers, 2 * t->columns, "columns"));
+	MU_TRY(MU_ALLOC(t->order, t->columns, "columns"));
 	t->target = t->integers + t->columns;
 	for (size_t k = 0; k < t->columns; k++)
 		t->integers[k] = true;
 	MU_TRY(mu_csv_cut_line(t, cell, t->columns, &n));
 	MU_TRY(mu_alloc((void **)&t->values, lines * t->columns * sizeof *t->values, t->path));
 	first = judge(cell, n);
-	for (size_t k = 0; first == SAMPLE && k < n; k++)
+	for (size_t k = 0; k < n; k++)
 		counted += strtoul(cell[k], NULL, 10) == k && mu_csv_digits(cell[k]) > 0;
 	if (counted == n && n > 1)
 		snprintf(note, 256,
-			 "%.100s: line %zu, which counts from 0 on, is taken as a "
-			 "sample; if it numbers the columns, remove it",
-			 t->path, t->line);
+			 "%.100s: line %zu, which counts from 0 on, is taken as %s", t->path,
+			 t->line,
+			 first == NAMES ? "names of columns, as pandas writes them; if it is a "
+					  "sample, write a line of names above it"
+					: "a sample; if it numbers the columns, remove it");
 	if (first == NAMES) {
 		t->name = cell;
 		MU_TRY(check_names(t));
@@ -192,7 +195,13 @@ out:
 	return st;
 }
 
-/* Marks the targets. */
+static void mark_target(struct mu_csv *t, size_t k)
+{
+	t->target[k] = true;
+	t->order[t->targets++] = k;
+}
+
+/* Marks the targets, in the order in which they are named. */
 static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config *config,
 				   char note[256])
 {
@@ -211,7 +220,7 @@ static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config
 		if (t->target[k])
 			MU_FAIL(MU_ERR_USAGE, "label columns %s: \"%s\" is there twice",
 				config->columns, name);
-		t->target[k] = true;
+		mark_target(t, k);
 		list = list[n] ? list + n + 1 : NULL;
 	}
 	if (config->columns || config->labels || (config->targets_alone && t->columns == 1))
@@ -221,7 +230,7 @@ static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config
 			"%s: has one column: targets of its samples are needed, in a second one or "
 			"a file of labels (label train, label val)",
 			t->path);
-	t->target[k] = true;
+	mark_target(t, k);
 	mu_csv_column(t, k, name, sizeof name);
 	if (!*note)
 		snprintf(note, 256, "%.100s: the last one of %zu columns is the target, %.80s",
@@ -230,35 +239,36 @@ out:
 	return st;
 }
 
-/* An array of the columns whose mark is `target`. */
-static enum mu_status take_columns(struct mu_rows *rows, const struct mu_csv *t, bool target)
+/* An array of the targets, or of the other columns. */
+static enum mu_status take_columns(struct mu_rows *rows, struct mu_csv *t, bool target)
 {
 	enum mu_status st = MU_OK;
 	size_t dims[2] = {t->n, 0}, m = 0, used = 0, room = 1;
+	size_t *const of = target ? t->order : t->order + t->targets;
 	float *out = NULL;
 
+	dims[1] = target ? t->targets : t->columns - t->targets;
+	for (size_t k = 0; !target && k < t->columns; k++)
+		if (!t->target[k])
+			of[m++] = k;
 	rows->cell = MU_CELL_F4;
 	rows->integers = true;
-	for (size_t k = 0; k < t->columns; k++) {
-		dims[1] += t->target[k] == target;
-		room += t->name ? strlen(t->name[k]) + 1 : 0;
-		if (t->target[k] == target)
-			rows->integers &= t->integers[k];
+	for (size_t i = 0; i < dims[1]; i++) {
+		room += t->name ? strlen(t->name[of[i]]) + 1 : 0;
+		rows->integers &= t->integers[of[i]];
 	}
 	MU_TRY(mu_rows_set_name(rows, t->path, NULL));
 	MU_TRY(mu_rows_set_shape(rows, 2, dims));
-	if (t->name)
-		MU_TRY(MU_ALLOC(rows->columns, room, "names of columns"));
 	MU_TRY(mu_alloc((void **)&out, t->n * rows->stride, t->path));
 	rows->memory = (uint8_t *)out;
 	for (size_t i = 0; i < t->n; i++)
-		for (size_t k = 0; k < t->columns; k++)
-			if (t->target[k] == target)
-				out[m++] = t->values[i * t->columns + k];
-	for (size_t k = 0; t->name && k < t->columns; k++)
-		if (t->target[k] == target)
-			used += (size_t)snprintf(rows->columns + used, room - used, "%s%s",
-						 used ? "," : "", t->name[k]);
+		for (size_t k = 0; k < dims[1]; k++)
+			*out++ = t->values[i * t->columns + of[k]];
+	if (t->name)
+		MU_TRY(MU_ALLOC(rows->columns, room, "names of columns"));
+	for (size_t k = 0; t->name && k < dims[1]; k++)
+		used += (size_t)snprintf(rows->columns + used, room - used, "%s%s", k ? "," : "",
+					 t->name[of[k]]);
 out:
 	return st;
 }
@@ -268,7 +278,7 @@ static enum mu_status open_csv(struct mu_rows_pair *pair, const struct mu_rows_c
 {
 	enum mu_status st = MU_OK;
 	struct mu_csv t = {.path = path, .skip = config->skip};
-	size_t n, targets = 0;
+	size_t n;
 
 	(void)member;
 	MU_TRY(mu_file_read_text(&t.text, &n, path));
@@ -276,17 +286,16 @@ static enum mu_status open_csv(struct mu_rows_pair *pair, const struct mu_rows_c
 	t.end = t.text + n;
 	MU_TRY(read_lines(&t, pair->note));
 	MU_TRY(find_targets(&t, config, pair->note));
-	for (size_t k = 0; k < t.columns; k++)
-		targets += t.target[k];
-	if (targets == t.columns && !config->targets_alone)
+	if (t.targets == t.columns && !config->targets_alone)
 		MU_FAIL(MU_ERR_USAGE, "%s: all columns are targets (label columns %s)", path,
 			config->columns);
-	MU_TRY(take_columns(&pair->data, &t, config->targets_alone && targets > 0));
-	if (targets > 0 && !config->targets_alone)
+	MU_TRY(take_columns(&pair->data, &t, config->targets_alone && t.targets > 0));
+	if (t.targets > 0 && !config->targets_alone)
 		MU_TRY(take_columns(&pair->target, &t, true));
 out:
 	mu_free(t.values);
 	mu_free(t.integers);
+	mu_free(t.order);
 	mu_free(t.name);
 	mu_free(t.text);
 	return st;

@@ -17,6 +17,7 @@ struct mu_csv {
 	char **name;             /* of each column; owned, into text; NULL: no line of names */
 	float *values;           /* (n, columns); owned */
 	bool *integers, *target; /* of each column; owned */
+	size_t *order, targets;  /* columns that are targets, as they were named; owned */
 	bool skip;
 };
 

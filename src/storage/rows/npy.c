@@ -321,10 +321,27 @@ out:
 	return st;
 }
 
+/* Version 1.0 and the length of the header: 64 bytes of spaces more than NumPy writes, by which
+ * such a file is known again. */
+enum { OURS = 182 };
+static const char ours[4] = {1, 0, (char)OURS, 0};
+
+bool mu_rows_is_written_npy(const char *path)
+{
+	char begin[MAGIC + sizeof ours];
+	FILE *stream = fopen(path, "rbe");
+	const bool whole = stream && fread(begin, 1, sizeof begin, stream) == sizeof begin;
+
+	if (stream)
+		fclose(stream);
+	return whole && memcmp(begin, magic, MAGIC) == 0 &&
+	       memcmp(begin + MAGIC, ours, sizeof ours) == 0;
+}
+
 bool mu_rows_begin_npy(FILE *stream, const struct mu_shape *shape)
 {
 	const int order = 1;
-	char sizes[128], header[118 + 1]; /* with what is before it a multiple of 64, as NumPy's */
+	char sizes[128], header[OURS + 1]; /* with what is before it a multiple of 64 */
 	int used = snprintf(header, sizeof header,
 			    "{'descr': '%cf4', 'fortran_order': False, 'shape': %s, }",
 			    *(const char *)&order == 1 ? '<' : '>',
@@ -336,7 +353,8 @@ bool mu_rows_begin_npy(FILE *stream, const struct mu_shape *shape)
 	}
 	memset(header + used, ' ', sizeof header - 1 - (size_t)used);
 	header[sizeof header - 2] = '\n';
-	return fwrite(magic, 1, MAGIC, stream) == MAGIC && fwrite("\1\0v\0", 1, 4, stream) == 4 &&
+	return fwrite(magic, 1, MAGIC, stream) == MAGIC &&
+	       fwrite(ours, 1, sizeof ours, stream) == sizeof ours &&
 	       fwrite(header, 1, sizeof header - 1, stream) == sizeof header - 1;
 }
 

@@ -116,6 +116,8 @@ const char *mu_rows_where(const struct mu_rows *rows, size_t i, char *text, size
 
 /* The beginning of a .npy file of float32 whose numbers follow. False: errno says what is wrong. */
 bool mu_rows_begin_npy(FILE *stream, const struct mu_shape *shape);
+/* Was the file written after it? */
+bool mu_rows_is_written_npy(const char *path);
 
 /* ---- for formats ---- */
 

@@ -220,13 +220,35 @@ void mu_prediction_file_close(struct prediction_file *f)
 
 /* ---- opening ---- */
 
-/* A file that the run reads is not replaced, and no .h5 file but one of predictions. */
+/* Does a file that is there hold predictions? *holds is true also of a damaged .h5 file. */
+static enum mu_status find_predictions(const char *path, bool *holds)
+{
+	enum mu_status st = MU_OK;
+	static const char *const outputs[] = {"probabilities", "log_probabilities", "values"};
+	struct mu_array_file *file = NULL;
+
+	*holds = true;
+	if (mu_stem(path, ".npy") > 0) {
+		*holds = mu_rows_is_written_npy(path);
+	} else if (mu_stem(path, ".csv") > 0) {
+		*holds = mu_prediction_table_is(path);
+	} else if (mu_stem(path, ".h5") > 0 &&
+		   mu_array_file_open_checked(&file, path) == MU_OK) {
+		*holds = false;
+		for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !*holds; i++)
+			MU_TRY(mu_array_file_has(file, outputs[i], holds));
+	}
+	mu_trace_clear();
+out:
+	mu_array_file_close(file, false);
+	return st;
+}
+
+/* A file that the run reads is not replaced, nor one that holds no predictions. */
 static enum mu_status check_target(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const char *const lists[] = {v->load, v->data_val, v->data_train, v->label_val};
-	struct mu_array_file *file = NULL;
-	static const char *const outputs[] = {"probabilities", "log_probabilities", "values"};
 	bool holds = true;
 
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -235,20 +257,14 @@ static enum mu_status check_target(const struct conf *v)
 				"--predict %s: the run reads this file; predictions need another "
 				"name",
 				v->predict);
-	if (mu_stem(v->predict, ".h5") > 0 && access(v->predict, F_OK) == 0 &&
-	    mu_array_file_open_checked(&file, v->predict) == MU_OK) {
-		holds = false;
-		for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !holds; i++)
-			MU_TRY(mu_array_file_has(file, outputs[i], &holds));
-	}
-	mu_trace_clear();
+	if (access(v->predict, F_OK) == 0)
+		MU_TRY(find_predictions(v->predict, &holds));
 	if (!holds)
 		MU_FAIL(MU_ERR_USAGE,
 			"--predict %s: the file is there already, and holds no predictions; "
 			"remove it, or give another name",
 			v->predict);
 out:
-	mu_array_file_close(file, false);
 	return st;
 }
 

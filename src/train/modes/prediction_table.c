@@ -12,6 +12,7 @@
 #include "prediction_table.h"
 
 #include <math.h>
+#include <string.h>
 
 static const char *class_name(const struct prediction_table *t, size_t class)
 {
@@ -150,4 +151,19 @@ void mu_prediction_table_sequence(const struct prediction_table *t, size_t id, s
 		if (!isnan(labels[i]))
 			fprintf(t->stream, "%s%.9g", k++ > 0 ? " " : "", (double)row[i]);
 	fputc('\n', t->stream);
+}
+
+bool mu_prediction_table_is(const char *path)
+{
+	static const char *const begins[] = {"id,label,predicted", "file,class,probability",
+					     "id,record,tokens,", "id,target0", "id,value0"};
+	char line[64] = "";
+	FILE *stream = fopen(path, "re");
+	bool is = !stream || !fgets(line, sizeof line, stream);
+
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		is |= strncmp(line, begins[i], strlen(begins[i])) == 0;
+	if (stream)
+		fclose(stream);
+	return is;
 }

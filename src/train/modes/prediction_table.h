@@ -19,6 +19,8 @@ struct prediction_table {
 };
 
 /* Errors of the stream stay in it (ferror). */
+/* Is the file empty, or one of ours by its first line? */
+bool mu_prediction_table_is(const char *path);
 void mu_prediction_table_begin(const struct prediction_table *t);
 void mu_prediction_table_line(const struct prediction_table *t, size_t id, const float *labels,
 			      const float *row);

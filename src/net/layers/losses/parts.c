@@ -7,9 +7,11 @@
 
 enum { LOSS, CORRECT, CROSS_ENTROPY, SQUARED = CORRECT, ABSOLUTE };
 
-static double mean(const struct mu_metrics *m, int sum)
+double mu_loss_mean(const struct mu_metrics *m, int sum)
 {
-	return m->counted > 0 ? m->sums[sum] / m->counted : 0;
+	if (m->counted > 0)
+		return m->sums[sum] / m->counted;
+	return m->samples > 0 ? (double)NAN : 0;
 }
 
 double mu_metric_loss(const struct mu_metrics *m)
@@ -61,12 +63,12 @@ void mu_loss_tally_classes(struct mu_tally *t, const struct mu_loss_results *r)
 
 double mu_metric_accuracy(const struct mu_metrics *m)
 {
-	return mean(m, CORRECT);
+	return mu_loss_mean(m, CORRECT);
 }
 
 double mu_metric_cross_entropy(const struct mu_metrics *m)
 {
-	return mean(m, CROSS_ENTROPY);
+	return mu_loss_mean(m, CROSS_ENTROPY);
 }
 
 /* ---- values ---- */
@@ -101,7 +103,7 @@ void mu_loss_tally_values(struct mu_tally *t, const struct mu_loss_results *r)
 
 double mu_metric_squared(const struct mu_metrics *m)
 {
-	return mean(m, SQUARED);
+	return mu_loss_mean(m, SQUARED);
 }
 
 double mu_metric_root(const struct mu_metrics *m)
@@ -111,7 +113,7 @@ double mu_metric_root(const struct mu_metrics *m)
 
 double mu_metric_absolute(const struct mu_metrics *m)
 {
-	return mean(m, ABSOLUTE);
+	return mu_loss_mean(m, ABSOLUTE);
 }
 
 /* ---- of users ---- */
