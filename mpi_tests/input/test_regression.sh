@@ -362,9 +362,10 @@ run $linear --data-train uv.csv --label-columns u,v --data-val vu.csv || fail "e
 refuse 'vu.csv: its targets are the columns u, those for training v' $linear --data-train first.npy \
 	--label-train uv.csv --data-val first.npy --label-val vu.csv
 load="--network mlp --num-layers 0 --load UV-0002.h5"
-refuse 'UV-0002.h5 was trained with the columns a,b, and ba.csv has b,a' $load --data-val ba.csv --label-columns u,v --evaluate
-refuse 'UV-0002.h5 was trained with the target-columns u,v, and uv.csv has v,u' $load --data-val uv.csv --label-columns v,u \
+refuse 'UV-0002.h5 was trained with the columns a,b, and ba.csv has b,a' $load --data-val ba.csv --label-columns u,v \
 	--evaluate
+refuse 'UV-0002.h5 was trained with the target-columns u,v, and uv.csv has v,u' $load --data-val uv.csv \
+	--label-columns v,u --evaluate
 refuse 'UV-0002.h5 was trained with the columns a,b, and ba.csv has b,a' $linear --load UV-0002.h5 --data-train ba.csv \
 	--label-columns u,v
 printf '0,1,2\n1,2,3\n4,5,6\n' >pandas.csv
