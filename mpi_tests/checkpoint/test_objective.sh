@@ -184,6 +184,42 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	expect 'error: --objective ./twice.so: there is a loss mse already: rename it'
 fi
 
+if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
+	part "two outputs, a loss and a target for each: both are learnt, the value only by its weight"
+	compile "$SRCDIR/jobs/examples/two_heads.c" two_heads.so
+	awk 'BEGIN {
+		srand(2)
+		print "a,b,class,value"
+		for (i = 0; i < 121; i++) {
+			a = int(64 * (2 * rand() - 1)) / 64
+			b = int(64 * (2 * rand() - 1)) / 64
+			above = (a + b > 0)
+			printf("%s,%s,%d,%s\n", a, b, above, a / 2 - b / 4 + 2)
+		}
+	}' >two.csv
+	heads="--network ./two_heads.so --data-train two.csv --data-val two.csv --label-columns class,value"
+	heads="$heads --lr 0.02 --num-epochs 40 ${plain/size 5/size 20}"
+	# Of the last validation: ends METRIC CONDITION
+	ends() {
+		sed -n "s/^Epoch.39. Validation-$1=//p" "$log" | awk "{ good = (\$1 $2) } END { exit !good }" ||
+			fail "$1 is not $2: $(grep 'Epoch.39' "$log")"
+	}
+	for np in 1 3; do
+		train $np $heads --kv-store dist_allreduce --model-prefix T$np
+		ends class-accuracy '> 0.9'
+		ends value-mse '< 0.01'
+		expect '^best so far: two-heads '
+	done
+	train 1 $heads --value-weight 0
+	ends class-accuracy '> 0.9'
+	ends value-mse '> 1'
+	if has_files; then
+		train 1 --network ./two_heads.so --load T3-0040.h5 --data-val two.csv --label-columns class,value \
+			--predict two-p.csv $plain
+		[ "$(head -n 1 two-p.csv)" = id,target0,target1,value0,value1 ] || fail "two-p.csv"
+	fi
+fi
+
 part "one of before, without the attributes, is of classes"
 train 1 --network mlp $data --num-epochs 1 --model-prefix O
 python=$(find_h5py)
