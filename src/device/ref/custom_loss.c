@@ -78,7 +78,8 @@ static enum mu_status check_targets(const struct mu_op *op)
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"%s: target %zu of sample %zu is %g; it must be "
 				"finite",
-				op->name, i % n, i / n, (double)b->labels[i]);
+				op->name, i % n, mu_ref_sample(b, i / n),
+				(double)b->labels[i]);
 out:
 	return st;
 }

@@ -79,7 +79,8 @@ enum mu_status mu_ref_check_targets(const struct mu_op *op)
 		if (!isfinite(t) || (shares && !(t >= 0 && t <= 1)))
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"%s: target %zu of sample %zu is %g; it must be %s", op->name,
-				i % each, i / each, (double)t, shares ? "0 to 1" : "finite");
+				i % each, mu_ref_sample(b, i / each), (double)t,
+				shares ? "0 to 1" : "finite");
 	}
 out:
 	return st;

@@ -80,6 +80,12 @@ enum mu_status mu_ref_check_attention(const struct mu_op *op);
 /* Is an element of a sample dropped with this probability? See struct mu_op's index. */
 bool mu_ref_drops(const struct mu_op *op, size_t sample, uint64_t element, float p);
 
+/* Sample i of a batch, as messages name it: its number among all, where that is known. */
+static inline size_t mu_ref_sample(const struct mu_batch *b, size_t i)
+{
+	return b->ids ? b->ids[i] : i;
+}
+
 /* In place both are the same memory, and nothing is copied. */
 static inline void mu_ref_copy(float *to, const float *from, size_t n)
 {

@@ -109,7 +109,8 @@ enum mu_status mu_ref_check_labels(const struct mu_op *op)
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"%s (softmax): the label of sample %zu, position %zu is %g; it "
 				"must be 0 to %zu",
-				op->name, r.sample, i % r.stride, (double)r.label, r.classes - 1);
+				op->name, mu_ref_sample(b, r.sample), i % r.stride,
+				(double)r.label, r.classes - 1);
 	}
 out:
 	return st;
