@@ -10,10 +10,11 @@ MU_BEGIN_C
 
 /* Texts are the caller's. {0}: the targets are in the file of the samples, its last column. */
 struct mu_array_settings {
-	const char *label_train, *label_val; /* files of the targets, of each part; NULL: they
-						are in that of the samples */
-	const char *label_columns; /* of a .csv file: "a,b", "none"; NULL: the last one */
-	bool ignores;              /* targets equal to `ignored` are of no class */
+	/* Of the options, arrays_reader.c: files of the targets of each part, NULL: they are in
+	 * that of the samples; columns of a .csv file that are targets, "a,b" or "none", NULL: the
+	 * last one. */
+	const char *label_train, *label_val, *label_columns;
+	bool ignores; /* targets equal to `ignored` are of no class */
 	size_t ignored;
 };
 

@@ -42,7 +42,12 @@ struct mu_reader {
 	const char *name; /* "arrays", "idx", "cifar", "records", "text", "tokens", "synthetic" */
 	const char *help;
 	const char *files;  /* file names that find looks for; NULL: reads no files */
-	size_t settings_nbytes; /* of its struct of settings; 0: it has none */
+	/* Settings of the reader alone: as options of a run that reads such data
+	 * (muster/base.h), in this struct of settings_nbytes; with it members without an option.
+	 * The rows end with name NULL, the rules with option NULL. */
+	const struct mu_option *settings;
+	const struct mu_option_rule *rules;
+	size_t settings_nbytes; /* 0: it has none */
 	bool colour_images;     /* its settings are struct mu_picture_settings; uses config.shape */
 	bool knows_classes; /* config.classes may be 0 */
 	bool threads;       /* reading is slow enough for threads */
@@ -140,6 +145,7 @@ struct mu_input_about {
 	bool separate;           /* records are files of their own */
 	struct mu_shape stored;  /* of the images in the files, (c, h, w); without dimensions: they
 				   have several */
+	const char *targets;     /* where they are, if a file of their own may have them */
 	const char *columns;     /* names of a table's input columns, "a,b" */
 	const char *target_columns; /* and of its targets */
 	const char *not_classes; /* why targets are values: "sample 3 has -1" */
@@ -196,6 +202,8 @@ struct mu_input_batch {
 enum mu_status mu_input_detect(const char *dir, const struct mu_reader **reader);
 /* The reader of this name. MU_ERR_USAGE: there is none. */
 enum mu_status mu_input_reader(const char *name, const struct mu_reader **reader);
+/* Reader i of all; NULL: there are fewer. */
+const struct mu_reader *mu_input_reader_at(size_t i);
 /* Errors: missing, truncated or corrupt files; a label out of range (file, record, label); fewer
  * records than N b ("batch larger than a worker's part"). */
 enum mu_status mu_input_open(struct mu_input *in, const struct mu_input_config *config);

@@ -11,7 +11,9 @@ MU_BEGIN_C
 struct mu_input;
 
 struct mu_picture_settings {
-	const char *indexes; /* records: .idx files, NULL = files beside the .rec files */
+	/* Of the options of records, records_reader.c: .idx files of each part, NULL: those beside
+	 * the .rec files. */
+	const char *data_train_idx, *data_val_idx;
 	/* records: used in place of the config's shape for encoded images, which vary in size, if
 	 * that has no dimensions. */
 	struct mu_shape net_shape;

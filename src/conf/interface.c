@@ -251,9 +251,10 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 	enum mu_status st = MU_OK;
 	struct mu_options o = {0};
 	struct conf_arguments a = {.argc = 0};
+	const struct conf_owner none = {.network = NULL};
 	struct conf v;
 
-	MU_TRY(mu_conf_options_open(&o, &v, NULL, NULL));
+	MU_TRY(mu_conf_options_open(&o, &v, &none));
 	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK) {
 		mu_trace_clear();
 		goto out;

@@ -359,11 +359,8 @@ enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_rank
 	MU_TRY(check_data(v));
 	if (v->model_prefix && !*v->model_prefix)
 		MU_FAIL(MU_ERR_USAGE, "--model-prefix '': a name is needed, such as out/lenet");
-	if (v->evaluate && v->data_val && !v->data_train) {
+	if (v->evaluate && v->data_val && !v->data_train)
 		v->data_train = v->data_val;
-		v->data_train_idx = v->data_val_idx;
-		v->label_train = v->label_val;
-	}
 	if (mu_conf_mode_has(v, CONF_MODE_HAS_JOB) || mu_conf_sums_up_job(v, ranks->n))
 		MU_TRY(mu_conf_job_settle(o, ranks, v));
 out:

@@ -7,6 +7,7 @@
 
 #include <muster/comm.h>
 #include <muster/device.h>
+#include <muster/input.h>
 #include <muster/kvstore.h>
 #include <muster/metrics.h>
 #include <muster/net.h>
@@ -146,16 +147,23 @@ struct conf_facts {
 	bool peers;	      /* several workers without servers, not a store of GPUs alone */
 };
 
-/* The part of the options that a network and its objective bring: rows after the fixed ones. */
-enum conf_owner_kind { CONF_NETWORK, CONF_OBJECTIVE, CONF_OWNERS };
+/*
+ * The part of the options that a network, its objective and the reader of its data bring: rows after
+ * the fixed ones. The reader is known from the names of the data, before options are parsed; fixed
+ * are those rows that say which it is (--text), or that several readers have.
+ */
+enum conf_owner_kind { CONF_NETWORK, CONF_OBJECTIVE, CONF_READER, CONF_OWNERS };
 struct conf_owner {
 	const struct mu_network *network; /* NULL: not known yet; rows of all networks */
 	const struct mu_loss *objective;  /* NULL: not known yet, or of the network's own */
+	const struct mu_reader *reader;   /* NULL: not known yet; one without settings: no data,
+					     or a folder's, which is seen later */
 	const struct mu_option *table;    /* fixed rows, then the owners': of struct mu_options */
 	size_t n;
-	/* As the network's struct, the objective's struct has them. */
+	/* As the struct of the network, of the objective, of the reader has them. */
 	alignas(max_align_t) char values[MU_SETTINGS_BYTES];
 	alignas(max_align_t) char objective_values[MU_SETTINGS_BYTES];
+	alignas(max_align_t) char reader_values[MU_SETTINGS_BYTES];
 };
 
 struct conf {
@@ -203,8 +211,7 @@ struct conf {
 	bool skip_mismatch, evaluate;
 	const char *predict; /* NULL: not set */
 	double val_split;
-	const char *data_dir, *data_train, *data_val, *data_train_idx, *data_val_idx;
-	const char *label_train, *label_val, *label_columns; /* NULL: not set */
+	const char *data_dir, *data_train, *data_val;
 	const char *model_prefix;
 	enum conf_shuffle shuffle;
 	const char *dump_batch; /* NULL: not set */
@@ -257,13 +264,12 @@ struct conf {
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
 
-/* ---- owners.c: settings of networks and objectives as options ---- */
+/* ---- owners.c: settings of networks, objectives and readers as options ---- */
 
-/* Defaults of a table with their settings; network NULL: with those of all. What o had before is
- * released. */
+/* Defaults of a table with the settings of owners (network, objective, reader; NULL: with those of
+ * all). What o had before is released. */
 enum mu_status mu_conf_options_open(struct mu_options *o, struct conf *v,
-				    const struct mu_network *network,
-				    const struct mu_loss *objective);
+				    const struct conf_owner *owner);
 /* The same for the network and the objective that a command line names; _parse: and its options,
  * where no checkpoint says which objective it is. */
 enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int argc,
@@ -286,6 +292,8 @@ enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf
 const struct mu_option *mu_conf_option(const struct conf *v, const char *name);
 /* A number among the settings of this run's network; 0: it has no such setting. */
 long mu_conf_setting(const struct conf *v, const char *name);
+/* Settings of this run's reader, if it has this name; else NULL. */
+const void *mu_conf_reader_settings(const struct conf *v, const char *reader);
 /* --ignore-class of the objective; *ignores false: none. */
 size_t mu_conf_ignored(const struct conf *v, bool *ignores);
 /* Is it --help or the like? */

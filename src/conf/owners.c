@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of their owners: the settings of a network (struct mu_network) and of an objective
- * (struct mu_loss) are rows of the table while the trainer runs these, after the fixed rows. Until
- * an owner is known, the table has the settings of all owners of its kind, so that other names are
- * refused at once. A further kind is a row of `kinds`.
+ * Options of their owners: the settings of a network (struct mu_network), of an objective
+ * (struct mu_loss) and of the reader of the data (struct mu_reader) are rows of the table while the
+ * trainer runs these, after the fixed rows. Until an owner is known, the table has the settings of
+ * all owners of its kind, so that other names are refused at once. A further kind is a row of
+ * `kinds`.
  */
 #include "conf.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,18 @@ static struct owner of_loss(const struct mu_loss *loss)
 			      mu_loss_settings(loss)};
 }
 
+static struct owner of_reader(const struct mu_reader *reader)
+{
+	struct owner owner = {.name = NULL};
+
+	if (!reader)
+		return owner;
+	owner = (struct owner){reader->name, reader->help, reader->settings, reader->rules, 0};
+	while (owner.settings && owner.settings[owner.n].name)
+		owner.n++;
+	return owner;
+}
+
 static struct owner network_at(size_t i)
 {
 	return of_network(mu_network_table[i]);
@@ -52,8 +66,13 @@ static struct owner objective_at(size_t i)
 	return of_loss(mu_loss_at(i));
 }
 
+static struct owner reader_at(size_t i)
+{
+	return of_reader(mu_input_reader_at(i));
+}
+
 static const struct kind {
-	const char *name, *group; /* for help */
+	const char *name, *group; /* for help; NULL: rows have groups of their own */
 	size_t offset;            /* of its values in struct conf */
 	struct owner (*at)(size_t i);
 } kinds[CONF_OWNERS] = {
@@ -61,12 +80,17 @@ static const struct kind {
 			  network_at},
 	[CONF_OBJECTIVE] = {"objective", "the objective",
 			    offsetof(struct conf, owner.objective_values), objective_at},
+	[CONF_READER] = {"reader", NULL, offsetof(struct conf, owner.reader_values), reader_at},
 };
 
 /* That of a run. */
 static struct owner owner_of(const struct conf_owner *o, int kind)
 {
-	return kind == CONF_NETWORK ? of_network(o->network) : of_loss(o->objective);
+	switch (kind) {
+	case CONF_NETWORK: return of_network(o->network);
+	case CONF_OBJECTIVE: return of_loss(o->objective);
+	default: return of_reader(o->reader);
+	}
 }
 
 /* ---- messages ---- */
@@ -106,9 +130,10 @@ static bool explain(const struct mu_options *o, const char *name, char *text, si
 			if (is_first(&kinds[k], i) && find_row(&other, name))
 				used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
 							 used ? ", " : "is a setting of ",
-							 other.name);
+							 kinds[k].group ? other.name : other.help);
 		if (used > 0 && used < nbytes)
-			snprintf(text + used, nbytes - used, ", not of %s", own.name);
+			snprintf(text + used, nbytes - used, ", not of %s",
+				 kinds[k].group ? own.name : own.help);
 	}
 	return used > 0;
 }
@@ -118,7 +143,7 @@ static bool explain(const struct mu_options *o, const char *name, char *text, si
 struct joined {
 	struct mu_option *of;
 	size_t n;
-	const char *group; /* of the rows that are added, for help */
+	const char *group; /* of the rows that are added, for help; NULL: their own */
 };
 
 static void add(struct joined *t, const struct mu_option *row, size_t offset)
@@ -127,6 +152,8 @@ static void add(struct joined *t, const struct mu_option *row, size_t offset)
 
 	*option = *row;
 	option->offset = offset;
+	if (!t->group)
+		return;
 	option->group = t->group;
 	option->advanced = option->whole = true;
 }
@@ -192,27 +219,35 @@ static size_t count_all(const struct kind *kind)
 	return n;
 }
 
+/* Are the rows of all owners of the kind added, as it is not known which one it is? Not where the
+ * network has an objective of its own. */
+static bool is_open(const struct conf_owner *owner, int kind)
+{
+	return kind != CONF_OBJECTIVE || !owner->network || owner->network->objective;
+}
+
 enum mu_status mu_conf_options_open(struct mu_options *o, struct conf *v,
-				    const struct mu_network *network,
-				    const struct mu_loss *objective)
+				    const struct conf_owner *owner)
 {
 	enum mu_status st = MU_OK;
 	struct joined t = {.n = mu_conf_n_options};
 	size_t room = mu_conf_n_options;
 
 	mu_options_release(o);
-	*v = (struct conf){.owner = {.network = network, .objective = objective}};
+	*v = (struct conf){.owner = {.network = owner->network,
+				     .objective = owner->objective,
+				     .reader = owner->reader}};
 	for (int k = 0; k < CONF_OWNERS; k++)
 		room += count_all(&kinds[k]) + owner_of(&v->owner, k).n;
 	MU_TRY(MU_ALLOC(t.of, room, "table of options"));
 	memcpy(t.of, mu_conf_options, mu_conf_n_options * sizeof *t.of);
 	for (int k = 0; k < CONF_OWNERS; k++) {
-		const struct owner owner = owner_of(&v->owner, k);
+		const struct owner own = owner_of(&v->owner, k);
 
 		t.group = kinds[k].group;
-		if (owner.name)
-			MU_TRY(add_owner(&t, &kinds[k], &owner));
-		else if (!network || network->objective)
+		if (own.name)
+			MU_TRY(add_owner(&t, &kinds[k], &own));
+		else if (is_open(&v->owner, k))
 			add_all(&t, &kinds[k]);
 	}
 	v->owner.table = t.of;
@@ -266,24 +301,44 @@ static bool is_file(const char *name)
 	return strchr(name, '/') || mu_stem(name, ".so");
 }
 
+/* Data whose names do not say it: their settings are among the fixed rows. */
+static const struct mu_reader folders = {.name = "folders", .help = "a folder of --data-dir"},
+			      no_data = {.name = "none", .help = "a run without --data-train"};
+
+/* The reader of the data, by what names them, not by the files, which servers may not see. */
+static enum mu_status find_reader(const struct mu_reader **reader, const struct conf *v)
+{
+	const char *name = v->benchmark              ? "synthetic"
+			   : mu_conf_reads_text(v)   ? "text"
+			   : mu_conf_reads_tokens(v) ? "tokens"
+			   : mu_conf_reads_arrays(v) ? "arrays"
+						     : "records";
+
+	*reader = v->data_dir ? &folders : &no_data;
+	if (v->data_train || v->data_val || v->benchmark)
+		return mu_input_reader(name, reader);
+	return MU_OK;
+}
+
 enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int argc,
 				    char *const argv[])
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network = NULL;
-	const struct mu_loss *objective = NULL;
+	struct conf_owner owner = {.network = NULL};
 
-	MU_TRY(mu_conf_options_open(o, v, NULL, NULL));
+	MU_TRY(mu_conf_options_open(o, v, &owner));
 	mu_options_scan(o, argc, argv);
+	if (!mu_conf_asks(v))
+		MU_TRY(find_reader(&owner.reader, v));
 	/* An error of a network's own file comes before those of its options. */
 	if (v->network && is_file(v->network) && !mu_conf_asks(v))
-		MU_TRY(mu_conf_network(&network, v->network));
-	else if (v->network && mu_network_find(&network, v->network) != MU_OK)
+		MU_TRY(mu_conf_network(&owner.network, v->network));
+	else if (v->network && mu_network_find(&owner.network, v->network) != MU_OK)
 		mu_trace_clear();
 	/* Without the option a checkpoint may say which it is: rows of all until then. */
 	if (v->objective && !mu_conf_asks(v))
-		MU_TRY(mu_conf_objective(&objective, network, v->objective));
-	MU_TRY(mu_conf_options_open(o, v, network, objective));
+		MU_TRY(mu_conf_objective(&owner.objective, owner.network, v->objective));
+	MU_TRY(mu_conf_options_open(o, v, &owner));
 out:
 	return st;
 }
@@ -292,17 +347,15 @@ enum mu_status mu_conf_options_parse(struct mu_options *o, struct conf *v, int a
 				     char *const argv[])
 {
 	enum mu_status st = MU_OK;
-
-	const struct mu_network *network;
-	const struct mu_loss *objective;
+	struct conf_owner owner;
 
 	MU_TRY(mu_conf_options_find(o, v, argc, argv));
 	MU_TRY(mu_options_parse(o, argc, argv));
-	network = v->owner.network;
-	if (!network || v->owner.objective || mu_conf_asks(v))
+	owner = (struct conf_owner){.network = v->owner.network, .reader = v->owner.reader};
+	if (!owner.network || v->owner.objective || mu_conf_asks(v))
 		goto out;
-	MU_TRY(mu_conf_objective(&objective, network, NULL));
-	MU_TRY(mu_conf_options_open(o, v, network, objective));
+	MU_TRY(mu_conf_objective(&owner.objective, owner.network, NULL));
+	MU_TRY(mu_conf_options_open(o, v, &owner));
 	MU_TRY(mu_options_parse(o, argc, argv));
 out:
 	return st;
@@ -338,6 +391,13 @@ size_t mu_conf_ignored(const struct conf *v, bool *ignores)
 		memcpy(&value, (const char *)v + row->offset, sizeof value);
 	*ignores = value >= 0;
 	return *ignores ? (size_t)value : 0;
+}
+
+const void *mu_conf_reader_settings(const struct conf *v, const char *reader)
+{
+	const bool is = v->owner.reader && strcmp(v->owner.reader->name, reader) == 0;
+
+	return is ? v->owner.reader_values : NULL;
 }
 
 /* The rows of owners follow the fixed ones. */
@@ -406,19 +466,23 @@ enum mu_status mu_conf_help_owner(const char *name, FILE *stream)
 	enum mu_status st = MU_OK;
 	const struct mu_network *network = NULL;
 	const struct mu_loss *loss = NULL;
+	const struct mu_reader *reader = NULL;
 	struct owner owner;
 
-	if (mu_loss_find(&loss, name) != MU_OK) {
+	if (mu_loss_find(&loss, name) != MU_OK && mu_input_reader(name, &reader) != MU_OK) {
 		mu_trace_clear();
 		MU_TRY(mu_network_find(&network, name));
 	}
-	owner = loss ? of_loss(loss) : of_network(network);
+	mu_trace_clear();
+	owner = loss ? of_loss(loss) : reader ? of_reader(reader) : of_network(network);
 	fprintf(stream, "%s: %s\n", owner.name, owner.help ? owner.help : "");
 	if (owner.n == 0)
 		fprintf(stream, "It has no settings of its own.\n");
 	else
-		MU_TRY(print_settings(&kinds[loss ? CONF_OBJECTIVE : CONF_NETWORK], &owner,
-				      stream));
+		MU_TRY(print_settings(&kinds[loss     ? CONF_OBJECTIVE
+					     : reader ? CONF_READER
+						      : CONF_NETWORK],
+				      &owner, stream));
 out:
 	return st;
 }
@@ -440,16 +504,23 @@ out:
 enum mu_status mu_conf_help(FILE *stream, bool all)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_options fixed = {.table = mu_conf_options, .n = mu_conf_n_options};
+	struct joined t = {.n = mu_conf_n_options};
+	struct mu_options o = {0};
 	struct owner owner;
 
-	mu_options_help(&fixed, stream, all);
-	for (int k = 0; all && k < CONF_OWNERS; k++)
+	MU_TRY(MU_ALLOC(t.of, t.n + count_all(&kinds[CONF_READER]), "table of options"));
+	memcpy(t.of, mu_conf_options, t.n * sizeof *t.of);
+	add_all(&t, &kinds[CONF_READER]);
+	o.table = t.of;
+	o.n = t.n;
+	mu_options_help(&o, stream, all);
+	for (int k = 0; all && k < CONF_READER; k++)
 		MU_TRY(print_all(&kinds[k], stream));
 	if (all)
 		fprintf(stream, "\nobjectives (--help NAME prints one's settings)\n");
 	for (size_t i = 0; all && (owner = objective_at(i)).name; i++)
 		fprintf(stream, "  %-10s %s\n", owner.name, owner.help);
 out:
+	mu_free(t.of);
 	return st;
 }

@@ -11,6 +11,32 @@
 #include "reader.h"
 #include "storage/rows/rows.h"
 
+#define TEXT(name_, member) \
+	.name = name_, .type = MU_OPTION_STRING, \
+	.offset = offsetof(struct mu_array_settings, member)
+
+static const struct mu_option settings[] = {
+	{TEXT("label-train", label_train),
+	 .similar = "label-csv|target-train|train-labels|train-label|labels|targets",
+	 .group = "data", .advanced = true,
+	 .help = "FILE  targets of the arrays of --data-train, as y.npy or a.npz:y (array y of an "
+		 ".npz file; the last column of a .csv file)"},
+	{TEXT("label-val", label_val), .similar = "val-labels|val-label|target-val",
+	 .group = "data", .advanced = true, .help = "FILE  the same of --data-val"},
+	{TEXT("label-columns", label_columns),
+	 .similar = "label-name|label-names|target|target-columns|target-column|label-column",
+	 .group = "data", .advanced = true,
+	 .help = "A,B  columns of a .csv file that are targets: names, or numbers from 1 on; none: "
+		 "no column is"},
+	{.name = NULL},
+};
+
+static const struct mu_option_rule rules[] = {
+	{.option = "label-train", .relation = MU_OPTION_NEEDS, .other = "data-train"},
+	{.option = "label-val", .relation = MU_OPTION_NEEDS, .other = "data-val"},
+	{.option = NULL},
+};
+
 enum { LARGEST_CLASS = 1 << 24, FEW_CLASSES = 100 };
 
 struct arrays {
@@ -132,7 +158,7 @@ static enum mu_status open_arrays(struct mu_input *in)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *c = &in->config;
 	const struct mu_array_settings *s = in->settings;
-	const bool validate = c->part == MU_INPUT_VALIDATE && c->held_out <= 0;
+	const bool validate = mu_input_validates(in);
 	const struct mu_rows_config config = {
 		.data = c->paths,
 		.labels = validate ? s->label_val : s->label_train,
@@ -150,6 +176,7 @@ static enum mu_status open_arrays(struct mu_input *in)
 	in->impl = a;
 	MU_TRY(mu_rows_open(&a->pair, &config));
 	in->n = a->pair.data.n;
+	in->about.targets = a->pair.target.n > 0 ? a->pair.target.name : NULL;
 	in->about.columns = a->pair.data.columns;
 	in->about.target_columns = a->pair.target.columns;
 	in->about.in_memory = a->pair.data.memory && (!a->pair.target.n || a->pair.target.memory);
@@ -267,6 +294,8 @@ static size_t bound(const struct mu_input *in, size_t record)
 const struct mu_reader mu_reader_arrays = {
 	.name = "arrays",
 	.help = "arrays of numbers in .npy, .npz and .csv files",
+	.settings = settings,
+	.rules = rules,
 	.settings_nbytes = sizeof(struct mu_array_settings),
 	.knows_classes = true,
 	.threads = true,

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a sample, as its reader declares them. */
+/* What readers ask and declare when they open: the fields of a sample. */
 #include <assert.h>
 
 #include "reader.h"
+
+bool mu_input_validates(const struct mu_input *in)
+{
+	return in->config.part == MU_INPUT_VALIDATE && in->config.held_out <= 0;
+}
 
 struct mu_field *mu_input_declare(struct mu_input *in, const char *name, enum mu_field_role role,
 				  enum mu_number number, const struct mu_shape *shape)

@@ -47,6 +47,11 @@ out:
 	return st;
 }
 
+const struct mu_reader *mu_input_reader_at(size_t i)
+{
+	return i < NUM_READERS ? readers[i] : NULL;
+}
+
 /* "cifar: data_batch_1.bin ...; idx: ..." */
 static const char *list_files(char text[FILES_BYTES])
 {

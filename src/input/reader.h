@@ -29,6 +29,8 @@ enum { MU_INPUT_BAD = 1, MU_INPUT_BYTES = 2 };
 
 void mu_input_thread_release(struct mu_input_thread *thread);
 
+/* Does it read data of their own for validation, not a part of the training data? */
+bool mu_input_validates(const struct mu_input *in);
 /* For readers, when they open: the next field of a sample, which they may change further. */
 struct mu_field *mu_input_declare(struct mu_input *in, const char *name, enum mu_field_role role,
 				  enum mu_number number, const struct mu_shape *shape);

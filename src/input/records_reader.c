@@ -7,6 +7,24 @@
 #include "cache.h"
 #include "reader.h"
 
+#define TEXT(name_, member) \
+	.name = name_, .type = MU_OPTION_STRING, \
+	.offset = offsetof(struct mu_picture_settings, member)
+
+static const struct mu_option settings[] = {
+	{TEXT("data-train-idx", data_train_idx), .group = "for experts", .expert = true,
+	 .help = "FILE  index of the .rec file (the .idx file of the same name)"},
+	{TEXT("data-val-idx", data_val_idx), .group = "for experts", .expert = true,
+	 .help = "FILE  index of the .rec file for validation"},
+	{.name = NULL},
+};
+
+static const struct mu_option_rule rules[] = {
+	{.option = "data-train-idx", .relation = MU_OPTION_NEEDS, .other = "data-train"},
+	{.option = "data-val-idx", .relation = MU_OPTION_NEEDS, .other = "data-val"},
+	{.option = NULL},
+};
+
 enum { TEXT_BYTES = 512 };
 
 struct records {
@@ -104,7 +122,8 @@ static enum mu_status open_records(struct mu_input *in)
 	const struct mu_picture_settings *s = in->settings;
 	struct mu_records_config config = {.classes = c->classes,
 					   .label_width = c->label_width,
-					   .indexes = s->indexes,
+					   .indexes = mu_input_validates(in) ? s->data_val_idx
+									     : s->data_train_idx,
 					   .unlabelled = c->unlabelled};
 	struct records *r;
 
@@ -262,6 +281,8 @@ static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *t
 const struct mu_reader mu_reader_records = {
 	.name = "records",
 	.help = "images in RecordIO or HDF5 files or in folders",
+	.settings = settings,
+	.rules = rules,
 	.settings_nbytes = sizeof(struct mu_picture_settings),
 	.colour_images = true,
 	.knows_classes = true,

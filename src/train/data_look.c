@@ -111,7 +111,8 @@ out:
 static enum mu_status look_at_records(const struct conf *v, struct train_look *look)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_records_config config = {.indexes = v->data_train_idx};
+	const struct mu_picture_settings *s = mu_conf_reader_settings(v, "records");
+	const struct mu_records_config config = {.indexes = s ? s->data_train_idx : NULL};
 	struct mu_records_info info;
 	struct mu_records *r = NULL;
 

@@ -48,11 +48,30 @@ struct reading {
 	enum mu_input_part part;
 };
 
+_Static_assert(sizeof(union train_reader_settings) <= MU_SETTINGS_BYTES, "of struct conf_owner");
+
+/* Options of the reader itself, if they were parsed as such. */
+#define COPY_OPTIONS(to, v, name) copy_options(&(to), sizeof(to), (v), (name))
+static void copy_options(void *to, size_t nbytes, const struct conf *v, const char *reader)
+{
+	const void *given = mu_conf_reader_settings(v, reader);
+
+	memset(to, 0, nbytes);
+	if (given)
+		memcpy(to, given, nbytes);
+}
+
+/* Settled: validation data are read in the place of training data, to evaluate. */
+static bool swaps(const struct conf *v)
+{
+	return v->data_train == v->data_val;
+}
+
 static enum mu_status set_arrays(const struct reading *r, union train_reader_settings *s)
 {
-	s->arrays = (struct mu_array_settings){.label_train = r->v->label_train,
-					       .label_val = r->v->label_val,
-					       .label_columns = r->v->label_columns};
+	COPY_OPTIONS(s->arrays, r->v, "arrays");
+	if (swaps(r->v))
+		s->arrays.label_train = s->arrays.label_val;
 	s->arrays.ignored = mu_conf_ignored(r->v, &s->arrays.ignores);
 	return MU_OK;
 }
@@ -60,12 +79,11 @@ static enum mu_status set_arrays(const struct reading *r, union train_reader_set
 static enum mu_status set_pictures(const struct reading *r, union train_reader_settings *s)
 {
 	enum mu_status st = MU_OK;
-	const bool others = r->part == MU_INPUT_VALIDATE && r->v->val_split <= 0;
 
-	s->pictures = (struct mu_picture_settings){
-		.indexes = others ? r->v->data_val_idx : r->v->data_train_idx,
-		.augment = mu_conf_images_augment(&r->v->images, r->part),
-	};
+	COPY_OPTIONS(s->pictures, r->v, "records");
+	if (swaps(r->v))
+		s->pictures.data_train_idx = s->pictures.data_val_idx;
+	s->pictures.augment = mu_conf_images_augment(&r->v->images, r->part);
 	MU_TRY(mu_train_find_shape(r->v, r->network, &s->pictures.net_shape));
 	MU_TRY(mu_conf_rgb(r->v, s->pictures.mean, s->pictures.std));
 out:
@@ -183,9 +201,9 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 	const size_t width = mu_input_width(in);
 	char text[MU_SAMPLE_TEXT];
 	const char *why = in->about.not_classes;
-	const char *place = v->label_train  ? v->label_train
-			    : v->data_train ? v->data_train
-					    : v->data_dir;
+	const char *place = in->about.targets ? in->about.targets
+			    : v->data_train   ? v->data_train
+					      : v->data_dir;
 
 	if (v->benchmark || in->unlabelled || !loss->of_classes)
 		goto out;
@@ -227,7 +245,7 @@ enum mu_status mu_train_check_validation(const struct conf *v, const struct mu_i
 	const char *columns = in->about.columns, *usual = train->about.columns;
 	const char *why = in->about.not_classes;
 	const char *data = v->data_val ? v->data_val : v->data_dir;
-	const char *place = v->label_val ? v->label_val : data;
+	const char *place = in->about.targets ? in->about.targets : data;
 	char a[MU_SAMPLE_TEXT], b[MU_SAMPLE_TEXT];
 
 	if (!mu_shape_equal(mu_input_shape(in), mu_input_shape(train)))

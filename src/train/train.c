@@ -92,17 +92,16 @@ static enum mu_status find_owners(struct mu_options *o, struct conf *v,
 				  const struct train_arguments *a)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_network *network = v->owner.network;
-	const struct mu_loss *objective;
+	struct conf_owner owner = {.network = v->owner.network, .reader = v->owner.reader};
 	const bool of_file = !v->network && *d->network;
 
 	if (of_file)
-		st = mu_network_find(&network, d->network);
+		st = mu_network_find(&owner.network, d->network);
 	if (st != MU_OK)
 		mu_trace_prefix("%s: ", d->path);
 	MU_TRY(st);
-	MU_TRY(mu_checkpoint_objective(d, v, network, &objective));
-	MU_TRY(mu_conf_options_open(o, v, network, objective));
+	MU_TRY(mu_checkpoint_objective(d, v, owner.network, &owner.objective));
+	MU_TRY(mu_conf_options_open(o, v, &owner));
 	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
 out:
 	return st;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <muster/arrays.h>
+
 #include "storage/rows/rows.h"
 
 size_t mu_prediction_file_columns(const struct prediction_file *f)
@@ -248,7 +250,9 @@ out:
 static enum mu_status check_target(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	const char *const lists[] = {v->load, v->data_val, v->data_train, v->label_val};
+	const struct mu_array_settings *arrays = mu_conf_reader_settings(v, "arrays");
+	const char *const lists[] = {v->load, v->data_val, v->data_train,
+				     arrays ? arrays->label_val : NULL};
 	bool holds = true;
 
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
