@@ -148,9 +148,9 @@ struct conf_facts {
 };
 
 /*
- * The part of the options that a network, its objective and the reader of its data bring: rows after
- * the fixed ones. The reader is known from the names of the data, before options are parsed; fixed
- * are those rows that say which it is (--text), or that several readers have.
+ * The part of the options that a network, its objective and the reader of its data bring: rows
+ * after the fixed ones. The reader is known from the names of the data, before options are parsed;
+ * fixed are those rows that say which it is (--text), or that several readers have.
  */
 enum conf_owner_kind { CONF_NETWORK, CONF_OBJECTIVE, CONF_READER, CONF_OWNERS };
 struct conf_owner {
@@ -264,7 +264,7 @@ struct conf {
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
 
-/* ---- owners.c: settings of networks, objectives and readers as options ---- */
+/* ---- owners.c, owners_find.c: settings of networks, objectives and readers ---- */
 
 /* Defaults of a table with the settings of owners (network, objective, reader; NULL: with those of
  * all). What o had before is released. */

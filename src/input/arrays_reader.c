@@ -19,10 +19,11 @@ static const struct mu_option settings[] = {
 	{TEXT("label-train", label_train),
 	 .similar = "label-csv|target-train|train-labels|train-label|labels|targets",
 	 .group = "data", .advanced = true,
-	 .help = "FILE  targets of the arrays of --data-train, as y.npy or a.npz:y (array y of an "
-		 ".npz file; the last column of a .csv file)"},
+	 .help = "FILE  targets of training arrays, as y.npy or a.npz:y (array y of an .npz file; "
+		 "the "
+		 "last column of a .csv file)"},
 	{TEXT("label-val", label_val), .similar = "val-labels|val-label|target-val",
-	 .group = "data", .advanced = true, .help = "FILE  the same of --data-val"},
+	 .group = "data", .advanced = true, .help = "FILE  the same of validation"},
 	{TEXT("label-columns", label_columns),
 	 .similar = "label-name|label-names|target|target-columns|target-column|label-column",
 	 .group = "data", .advanced = true,
