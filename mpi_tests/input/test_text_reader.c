@@ -369,12 +369,14 @@ static size_t read_epoch(struct mu_input_config config, int workers, uint32_t ep
 
 	for (int w = 0; w < workers; w++) {
 		struct mu_input_batch batch = {.data = data, .labels = labels, .ids = ids};
+		const struct mu_text_settings kept = settings;
 		struct mu_input in;
 
 		config.worker = w;
 		config.num_workers = workers;
 		if (!CHECK(mu_input_open(&in, &config) == MU_OK))
 			return 0;
+		settings = (struct mu_text_settings){.lengths = NULL}; /* it has a copy */
 		CHECK(in.steps < MOST && (w == 0 || in.steps == steps));
 		steps = in.steps;
 		CHECK(mu_input_epoch(&in, epoch) == MU_OK);
@@ -398,6 +400,7 @@ static size_t read_epoch(struct mu_input_config config, int workers, uint32_t ep
 			}
 		}
 		mu_input_close(&in);
+		settings = kept;
 	}
 	for (size_t t = 0; t < steps; t++)
 		CHECK(counts[t] > 0);

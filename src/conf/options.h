@@ -150,7 +150,9 @@ struct conf_facts {
 /*
  * The part of the options that a network, its objective and the reader of its data bring: rows
  * after the fixed ones. The reader is known from the names of the data, before options are parsed;
- * fixed are those rows that say which it is (--text), or that several readers have.
+ * fixed are those rows that say which it is (--text), that other runs have, too (--vocab and
+ * --buckets: --sample, random data), or that pictures of a folder have: the files decide on its
+ * reader.
  */
 enum conf_owner_kind { CONF_NETWORK, CONF_OBJECTIVE, CONF_READER, CONF_OWNERS };
 struct conf_owner {
