@@ -165,7 +165,7 @@ void mu_cpu_release(struct mu_op *op);
 /* The windows of a request. */
 void mu_cpu_request_window(struct cpu_request *request, const struct mu_window *w);
 
-/* ---- cpu/rows.c ---- */
+/* ---- cpu/shared/rows.c ---- */
 
 /* A product of rows with a weight: y (rows, units) = x (rows, k) times the weight (units, k), all
  * float32. The bias, if any, is the parameter behind the weight. */
@@ -205,7 +205,7 @@ enum mu_status mu_cpu_rows_weight_grad(const struct mu_op *op, const struct cpu_
 /* The same as a step of oneDNN's, of any type of products; x, dy: memories of rows. Never added. */
 enum mu_status mu_cpu_rows_weight_step(struct cpu_plan *p, const struct cpu_rows *m, int x, int dy);
 
-/* ---- cpu/vectors.c: operations on the channels of each position, in loops of our own ---- */
+/* ---- cpu/shared/vectors.c: operations on the channels of each position, in our own loops ---- */
 
 /* Memories of vectors: float32, channels last. dx -1: not wanted. */
 struct cpu_vectors {
@@ -221,6 +221,31 @@ void mu_cpu_vectors_turn(struct cpu_plan *p, struct cpu_vectors *r);
 enum mu_status mu_cpu_vectors_end(struct cpu_plan *p, const struct cpu_vectors *r);
 const struct cpu_vectors *mu_cpu_vectors_of(const struct mu_op *op);
 size_t mu_cpu_vectors_n(const struct mu_shape *shape);
+
+/* ---- cpu/shared/blocks.c: operations on (outer, positions, inner), in loops of our own ---- */
+
+/* The layout is the input's, if that is plain, has channels last or in blocks of 16, else plain;
+ * types are float32. The tensor in memory is `outer` times all positions times `inner` channels.
+ * Memories: of forward, then of backward, dx -1: not wanted. */
+struct cpu_blocks {
+	dnnl_format_tag_t tag;
+	size_t outer, inner;
+	int x, y;
+	int x_again, dy, dx, gradient; /* gradient: dx in the layout that it has */
+};
+
+/* As vectors' calls; reads_x: backward reads the input. */
+enum mu_status mu_cpu_blocks_begin(struct cpu_plan *p, struct cpu_blocks *b);
+enum mu_status mu_cpu_blocks_turn(struct cpu_plan *p, struct cpu_blocks *b, bool reads_x);
+enum mu_status mu_cpu_blocks_end(struct cpu_plan *p, const struct cpu_blocks *b);
+
+/* A part's share of n: from .. to - 1. */
+struct cpu_range {
+	size_t from, to;
+};
+struct cpu_range mu_cpu_range(size_t n, struct cpu_part part);
+/* Axes of space: depth, 1 of images, height, width. */
+void mu_cpu_space(const struct mu_shape *shape, long out[MU_MAX_SPACE]);
 
 /* ---- cpu/convolution: winograd.c, columns.c: convolutions of our own ---- */
 

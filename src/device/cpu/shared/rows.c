@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of rows with a weight: what LSTMs and convolutions over steps are made of. */
-#include "cpu.h"
+#include "device/cpu/cpu.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this processor can do at most: a matrix product of oneDNN, and a copy of its. */
-#include "cpu.h"
+#include "device/cpu/cpu.h"
 
 #include <muster/base.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memories of operations that work on vectors: the channels of each position. See cpu.h. */
-#include "cpu.h"
+#include "device/cpu/cpu.h"
 
 #include <stdlib.h>
 
