@@ -90,6 +90,59 @@ struct mu_pooling draw_pooling(struct draw *d, int h, int w)
 	return a;
 }
 
+struct mu_upsampling draw_upsampling(struct draw *d)
+{
+	struct mu_upsampling a = {.linear = draw_chance(d, 60)};
+
+	a.align_corners = a.linear && draw_chance(d, 40);
+	draw_pair(d, 0, 3, a.scale);
+	for (int i = 0; i < 2; i++)
+		a.size[i] = a.scale[i] == 0 ? draw_int(d, 0, 9) : 0;
+	return a;
+}
+
+/* Something is left of the input. */
+struct mu_pad draw_pad(struct draw *d, int h, int w)
+{
+	const int sizes[2] = {h, w};
+	struct mu_pad a = {.value = 0.5f * (float)draw_int(d, -1, 1)};
+
+	for (int i = 0; i < 2; i++) {
+		a.before[i] = draw_int(d, sizes[i] > 1 ? -1 : 0, 3);
+		a.after[i] = draw_int(d, sizes[i] > 2 ? -1 : 0, 3);
+	}
+	return a;
+}
+
+/* Groups that divide the channels: one of them, all, or as many as there are twos. */
+struct mu_group_norm draw_group_norm(struct draw *d, int channels)
+{
+	const int halves = channels % 2 == 0 ? channels / 2 : 1;
+	const int groups[] = {0, 1, halves};
+
+	return (struct mu_group_norm){.eps = 1e-2f, .groups = groups[draw_int(d, 0, 2)]};
+}
+
+static struct mu_deconvolution draw_deconvolution(struct draw *d, struct mu_shape *in)
+{
+	struct mu_deconvolution a = {.filters = draw_channels(d, 48),
+				     .no_bias = draw_chance(d, 50)};
+
+	in->dims[1] = (size_t)draw_channels(d, 48);
+	if (draw_chance(d, 20)) {
+		a.groups = draw_int(d, 2, 3);
+		a.filters = a.groups * draw_channels(d, 17);
+		in->dims[1] = (size_t)(a.groups * draw_channels(d, 17));
+	}
+	for (int i = 0; i < 2; i++) {
+		a.kernel[i] = draw_int(d, 1, 4);
+		a.stride[i] = draw_int(d, 1, 3);
+		a.pad[i] = draw_int(d, 0, (a.kernel[i] - 1) / 2);
+		a.extra[i] = draw_int(d, 0, a.stride[i] - 1);
+	}
+	return a;
+}
+
 struct mu_lrn draw_lrn(struct draw *d)
 {
 	return (struct mu_lrn){.size = 1 + 2 * draw_int(d, 0, 5),
@@ -219,7 +272,8 @@ static const enum mu_op_kind kinds[] = {
 	MU_OP_CONCAT,      MU_OP_SUM,         MU_OP_ACTIVATION,      MU_OP_SPLIT,
 	MU_OP_DROPOUT,     MU_OP_FLATTEN,     MU_OP_LSTM,            MU_OP_LAYER_NORM,
 	MU_OP_SMOOTH,      MU_OP_ATTENTION,   MU_OP_ATTENTION,       MU_OP_POSITIONS,
-	MU_OP_STEP,        MU_OP_PRODUCT,
+	MU_OP_STEP,        MU_OP_PRODUCT,     MU_OP_DECONVOLUTION,   MU_OP_UPSAMPLING,
+	MU_OP_UPSAMPLING,  MU_OP_PAD,         MU_OP_GROUP_NORM,      MU_OP_GROUP_NORM,
 };
 
 /* Further inputs of a sum, a product and a concat, outputs of a split. */
@@ -256,6 +310,13 @@ static void draw_attributes(struct random_case *r, struct draw *d)
 		r->attr.pooling = draw_pooling(d, (int)in->dims[2], (int)in->dims[3]);
 		break;
 	case MU_OP_BATCH_NORM: r->attr.norm = draw_norm(d); break;
+	case MU_OP_DECONVOLUTION: r->attr.deconvolution = draw_deconvolution(d, in); break;
+	case MU_OP_UPSAMPLING: r->attr.upsampling = draw_upsampling(d); break;
+	case MU_OP_PAD: r->attr.pad = draw_pad(d, (int)in->dims[2], (int)in->dims[3]); break;
+	case MU_OP_GROUP_NORM:
+		r->attr.group_norm = draw_group_norm(d, (int)in->dims[1]);
+		in->dims[3]++; /* more than one value */
+		break;
 	case MU_OP_LRN: r->attr.lrn = draw_lrn(d); break;
 	case MU_OP_LSTM:
 		r->attr.lstm.units = draw_channels(d, 48);

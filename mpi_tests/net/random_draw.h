@@ -26,6 +26,9 @@ enum mu_activation_kind draw_activation(struct draw *d);
 struct mu_pooling draw_pooling(struct draw *d, int h, int w);
 /* Output size of a pooling along dimension i. */
 int draw_pooled(const struct mu_pooling *a, int i, int size);
+struct mu_upsampling draw_upsampling(struct draw *d);
+struct mu_pad draw_pad(struct draw *d, int h, int w);
+struct mu_group_norm draw_group_norm(struct draw *d, int channels);
 struct mu_lrn draw_lrn(struct draw *d);
 
 /* An operation with random shapes and attributes. */
@@ -33,6 +36,10 @@ struct random_case {
 	struct op_case c;
 	union {
 		struct mu_convolution convolution;
+		struct mu_deconvolution deconvolution;
+		struct mu_upsampling upsampling;
+		struct mu_pad pad;
+		struct mu_group_norm group_norm;
 		struct mu_fully_connected dense;
 		struct mu_activation activation;
 		struct mu_pooling pooling;

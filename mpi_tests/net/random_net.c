@@ -121,9 +121,44 @@ static struct piece add_product(struct mu_net *net, struct draw *d, struct piece
 	return x;
 }
 
+/* What changes the axes of space, while they are small. */
+static struct piece add_space(struct mu_net *net, struct draw *d, struct piece x)
+{
+	const struct mu_deconvolution twice = {
+		.filters = draw_channels(d, 33), .kernel = {2, 3}, .stride = {2, 2}, .pad = {0, 1}};
+	const struct mu_upsampling up = draw_upsampling(d);
+	const struct mu_pad pad = draw_pad(d, x.h, x.w);
+
+	switch (x.h * x.w > 200 ? 2 : draw_int(d, 0, 2)) {
+	case 0:
+		x.tensor = mu_net_deconvolution(net, x.tensor, &twice, NULL);
+		x = (struct piece){x.tensor, twice.filters, 2 * x.h, 2 * x.w - 1};
+		return x;
+	case 1:
+		x.tensor = mu_net_upsampling(net, x.tensor, &up, NULL);
+		x.h = up.size[0] ? up.size[0] : x.h * (up.scale[0] ? up.scale[0] : 1);
+		x.w = up.size[1] ? up.size[1] : x.w * (up.scale[1] ? up.scale[1] : 1);
+		return x;
+	default:
+		x.tensor = mu_net_pad(net, x.tensor, &pad, NULL);
+		x.h += pad.before[0] + pad.after[0];
+		x.w += pad.before[1] + pad.after[1];
+		return x;
+	}
+}
+
+static struct piece add_group_norm(struct mu_net *net, struct draw *d, struct piece x)
+{
+	const struct mu_group_norm a = draw_group_norm(d, x.c);
+
+	if (x.h * x.w > 1)
+		x.tensor = mu_net_group_norm(net, x.tensor, &a, NULL);
+	return x;
+}
+
 static struct piece add_block(struct mu_net *net, struct draw *d, struct piece x)
 {
-	switch (draw_int(d, 0, 12)) {
+	switch (draw_int(d, 0, 15)) {
 	case 0:
 	case 1: return add_pooling(net, d, x);
 	case 2: {
@@ -140,6 +175,9 @@ static struct piece add_block(struct mu_net *net, struct draw *d, struct piece x
 	case 8: return add_activation(net, d, x);
 	case 9: return add_norm(net, d, x);
 	case 10: return add_product(net, d, x);
+	case 11:
+	case 12: return add_space(net, d, x);
+	case 13: return add_group_norm(net, d, x);
 	default: return add_unit(net, d, x, draw_channels(d, 64));
 	}
 }
