@@ -314,6 +314,7 @@ struct mu_waiter {
 	double next;            /* time of the next check of the limits */
 	double told;            /* seconds of waiting reported so far */
 	uint32_t count;         /* wakes seen so far */
+	bool without_mpi; /* set after _init: another thread may be in MPI, this one must not */
 	/*
 	 * Set after _init if all awaited ranks are on this node, send no messages, and call
 	 * mu_wake. Then this rank sleeps longer, and polls only for a moment if ranks outnumber

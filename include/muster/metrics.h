@@ -136,6 +136,8 @@ size_t mu_loss_settings(const struct mu_loss *loss); /* their number */
  * contains '/' or ends in ".so" is a file: see mu_loss_load. */
 enum mu_status mu_loss_find(const struct mu_loss **out, const char *name);
 const struct mu_loss *mu_net_loss(const struct mu_net *net);
+/* Can it leave labels out? Losses of classes can, but not those of users. */
+bool mu_net_may_ignore(const struct mu_net *net);
 
 /* The first metric of this use, of this name (either of the two), NULL: none. */
 const struct mu_metric *mu_metric_used(const struct mu_loss *loss, enum mu_metric_use use);

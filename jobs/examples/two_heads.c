@@ -61,6 +61,8 @@ static enum mu_status backward(struct mu_layer *layer)
 		const float *t = layer->batch->labels + s * OUTPUTS;
 		float *dx = layer->inputs[0].grad + s * INPUTS;
 
+		if (!layer->inputs[0].grad)
+			break;
 		dx[YES] = y[SHARE] - (t[SHARE] > 0);
 		dx[NO] = -dx[YES];
 		dx[VALUE] = (float)(weight * ((double)y[ESTIMATE] - (double)t[ESTIMATE]));

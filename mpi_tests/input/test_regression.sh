@@ -344,6 +344,10 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 				>"$log" 2>&1 || fail "exit status $?"
 			softmax=0 && [ $kind = shares ] && softmax=1
 			check $kind.npy $softmax
+			[ $ranks = 1 ] || continue
+			run --network ./squares.so --load $kind-0001.h5 --data-val five.npy --label-columns none \
+				--predict none.npy || fail "without targets: exit status $?"
+			check none.npy $softmax
 		done
 	done
 	run --network ./squares.so --load shares-0001.h5 --data-val five.npy --label-val classes.npy --predict s.h5 ||
@@ -373,6 +377,9 @@ refuse 'UV-0002.h5 was trained with the target-columns u,v, and uv.csv has v,u' 
 	--label-columns v,u --evaluate
 refuse 'UV-0002.h5 was trained with the columns a,b, and ba.csv has b,a' $linear --load UV-0002.h5 --data-train ba.csv \
 	--label-columns u,v
+sed 1s/b,a/b,c/ ba.csv >bc.csv
+run $linear --load UV-0002.h5 --data-train bc.csv --label-columns u,v --skip-mismatch || fail "exit status $?"
+expect 'warning: .*trained with the columns a,b, and bc.csv has b,c.*; --skip-mismatch trains on them'
 printf '0,1,2\n1,2,3\n4,5,6\n' >pandas.csv
 run $linear --data-train pandas.csv --batch-size 1 || fail "exit status $?"
 expect 'line 1, which counts from 0 on, is taken as names of columns'
@@ -403,6 +410,8 @@ expect_none 'best so far'
 npy many.npy '4,' 0 200 1 0
 refuse 'many.npy: the largest of its targets, which are integers, is 200, and there are 4 samples; .*--objective mse' \
 	--network mlp --data-train first.npy --label-train many.npy
+run --network mlp --data-train first.npy --label-train many.npy --num-classes 201 --num-epochs 1 ||
+	fail "exit status $?"
 npy outside.npy '4,' 0 1 0 2
 refuse 'bce: target 0 of sample 3 is 2; it must be 0 to 1' --network mlp --num-layers 0 --objective bce --batch-size 2 \
 	--data-train first.npy --label-train outside.npy

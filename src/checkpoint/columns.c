@@ -41,7 +41,7 @@ enum mu_status mu_checkpoint_columns_check(const struct mu_engine *e, const char
 	enum mu_status st = MU_OK;
 	const struct mu_input_about *about = &e->train->about;
 	const struct conf *v = e->conf;
-	const char *data = v->evaluate ? v->data_val : v->data_train;
+	const char *data = v->data_train ? v->data_train : v->data_val;
 	struct mu_array_file *file = NULL;
 
 	if (!about->columns && !about->target_columns)
@@ -51,6 +51,11 @@ enum mu_status mu_checkpoint_columns_check(const struct mu_engine *e, const char
 	if (!e->train->unlabelled)
 		MU_TRY(check(file, path, CHECKPOINT_TARGETS, about->target_columns, data));
 out:
+	if (st == MU_ERR_USAGE && v->skip_mismatch && !v->evaluate) {
+		mu_log_warn("%s; --skip-mismatch trains on them", mu_trace_message());
+		mu_trace_clear();
+		st = MU_OK;
+	}
 	mu_array_file_close(file, false);
 	return st;
 }

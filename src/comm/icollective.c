@@ -148,7 +148,8 @@ static int log2_of(int power)
 
 /*
  * Recursive doubling. Where the ranks are no power of two each even one of the first 2 * rest gives
- * its values to the next rank (step 0), and gets the result from it (after the last exchange).
+ * its values to the next rank (step 0), and gets the result from it (after the last exchange). The
+ * order is MPICH's for few values on one node; of more, or on several nodes, MPICH adds otherwise.
  */
 static int allreduce_round(struct move *m)
 {
@@ -195,6 +196,8 @@ static bool advance(struct move *m)
 		m->done |= m->error != MPI_SUCCESS;
 		m->step++;
 	}
+	if (m->error != MPI_SUCCESS)
+		mu_memory_keep(); /* of messages that are under way */
 	MPI_Grequest_complete(m->request);
 	return true;
 }

@@ -64,7 +64,7 @@ enum mu_status mu_subset_base(MPI_Comm comm, bool owned, struct mu_base **out);
 enum mu_status mu_subset_new(struct mu_base *b, int context, int n, struct mu_subset **out);
 /*
  * The n ranks of comm, one of which is this one, in that order: *out has errors returned. comm is a
- * communicator of Muster's own, with tags below 256. Each rank passes the ranks of its own subset.
+ * communicator of Muster's own, with tags below 1024. Each rank passes the ranks of its own subset.
  * Of several subsets of one comm all ranks make the first one first. No messages.
  */
 enum mu_status mu_subset_make(MPI_Comm comm, int n, const int *ranks, MPI_Comm *out);

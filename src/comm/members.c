@@ -184,6 +184,9 @@ enum mu_status mu_members_find(struct mu_members *m, MPI_Comm comm)
 
 	*m = (struct mu_members){.comm = MPI_COMM_NULL, .peers = MPI_COMM_NULL};
 	m->topology.node = MPI_COMM_NULL;
+	if (mu_subset_of(comm))
+		MU_FAIL(MU_ERR_UNSUPPORTED, "members of a communicator of some ranks "
+			"(mu_comm_split): one of MPI's own is needed (MPI_Comm_split)");
 	MU_TRY(mu_comm_dup(comm, &m->comm, "the other ranks at start"));
 	MU_TRY(mu_comm_rank(m->comm, &m->rank, &m->size));
 	MU_TRY(mu_topology_open(&m->topology, m->comm));

@@ -2,9 +2,9 @@
 /* Communicators of some ranks of another one, as MPI's attributes. See icollective.h. */
 #include "icollective.h"
 
-/* Tags of a context: 0 to 99 are its owner's, those above of its collectives. Context 0 is that of
- * the communicator itself. */
-enum { CONTEXT_TAGS = 256, OWNER_TAGS = 100 };
+/* Tags of a context: the first ones are its owner's, those above of its collectives. Context 0 is
+ * that of the communicator itself. */
+enum { CONTEXT_TAGS = 1024, OWNER_TAGS = 868 };
 
 /* An attribute of the communicator: freed with it, and, if it was made for subsets, with the last
  * one. */

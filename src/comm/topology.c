@@ -15,7 +15,7 @@
 /* What a rank says of its place. */
 struct place {
 	char host[64];
-	uint64_t key; /* of ranks that can share memory, if the launcher does not tell them apart */
+	uint64_t key; /* of ranks of one host, if the launcher does not tell them apart */
 	int local;    /* number among its launcher's ranks of a node; -1: not known */
 };
 
@@ -27,24 +27,33 @@ static void add(uint64_t *hash, const void *data, size_t nbytes)
 		*hash = (*hash ^ bytes[i]) * 0x100000001b3ULL;
 }
 
-/* Hosts may have the same name, and containers of one host a /dev/shm each. */
-static void add_memory(uint64_t *hash)
+/* Hosts may have the same name. */
+static void add_boot(uint64_t *hash)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	char boot[64] = "";
-	struct stat shm;
 
 	if (file && !fgets(boot, sizeof boot, file))
 		*boot = '\0';
 	if (file)
 		fclose(file);
 	add(hash, boot, strlen(boot));
+}
+
+/* Containers of one host may have a name and a /dev/shm each. */
+static void add_container(uint64_t *hash, const char *host)
+{
+	struct stat shm;
+
+	add(hash, host, strlen(host));
 	if (stat("/dev/shm", &shm) == 0) {
 		add(hash, &shm.st_dev, sizeof shm.st_dev);
 		add(hash, &shm.st_ino, sizeof shm.st_ino);
 	}
 }
 
+/* Where the launcher numbers the ranks of a host, a container of each rank's own is no node: ranks
+ * that cannot share memory exchange messages (window.c). */
 static void find_place(struct place *p, int size)
 {
 	const struct mu_launcher_place by_launcher = mu_launcher_place(size);
@@ -53,10 +62,11 @@ static void find_place(struct place *p, int size)
 	if (gethostname(p->host, sizeof p->host) != 0)
 		snprintf(p->host, sizeof p->host, "unknown host");
 	p->host[sizeof p->host - 1] = '\0';
-	add(&p->key, p->host, strlen(p->host));
 	add(&p->key, &by_launcher.node, sizeof by_launcher.node);
 	add(&p->key, &by_launcher.local_size, sizeof by_launcher.local_size);
-	add_memory(&p->key);
+	add_boot(&p->key);
+	if (p->local < 0)
+		add_container(&p->key, p->host);
 }
 
 /* A launcher may take one host for several nodes: each has one rank of a number. So ranks of equal

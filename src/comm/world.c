@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cores.h"
 #include "launcher.h"
 
 enum { ABORT_SECONDS = 5, MOST_FDS = 4096, START_SECONDS = 30 };
@@ -89,6 +88,7 @@ enum mu_status mu_world_open(int *argc, char ***argv, MPI_Comm *world)
 	MU_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
 	watch_start(false, "");
 	MU_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+	MU_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)); /* of subsets */
 	if (provided < MPI_THREAD_FUNNELED)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
 			"this MPI gives thread level %d, MPI_THREAD_FUNNELED (%d) is needed",
@@ -272,14 +272,8 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
 
 bool mu_world_crowds(int times)
 {
-	struct cores mine;
-
-	if (mu_cores_mine(&mine) != MU_OK) {
-		mu_trace_clear();
-		return false;
-	}
 	return launched("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", 1) >=
-	       times * mu_cores_count(&mine);
+	       times * sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 bool mu_world_spans_hosts(void)

@@ -35,7 +35,6 @@ static const struct {
 	{"sequence length", "--seq-len"},
 	{"skip bad records", "--skip-bad-records"},
 	{"take network", "use --network"},
-	{"the loss mse", "--objective mse"},
 	{"set-up timeout", "--setup-timeout"},
 	{"untied weights", "weights of their own (--tie-weights 0)"},
 };

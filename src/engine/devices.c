@@ -32,6 +32,7 @@ enum mu_status mu_engine_devices_join(struct mu_engine *e, bool poll)
 	struct mu_waiter waiter;
 
 	mu_waiter_init(&waiter, e->members);
+	waiter.without_mpi = e->comm_thread != NULL;
 	while (!mu_engine_threads_ended(e->devices.threads)) {
 		if (poll)
 			MU_TRY(mu_engine_poll(e));

@@ -169,9 +169,10 @@ static enum mu_status new_net(const struct mu_engine *e, struct mu_net **net,
 	MU_TRY(mu_net_new_from(net, e->network, config));
 	if (!e->conf->facts.of_text)
 		goto out;
-	if (!mu_net_loss(*net)->of_classes)
+	if (!mu_net_may_ignore(*net))
 		MU_FAIL(MU_ERR_USAGE,
-			"network %s: its loss is %s; a text needs one of classes, such as softmax",
+			"network %s: its loss is %s; a text needs one of classes that leaves out "
+			"what fills sequences up, such as softmax",
 			e->network->name, mu_net_loss(*net)->help);
 	mu_net_ignore_label(*net, 0);
 out:

@@ -134,6 +134,7 @@ static void begin_backward(struct mu_engine *e)
 	if (!s->of[0].now)
 		s->layer = s->left = 0;
 	mu_waiter_init(&s->waiter, e->members);
+	s->waiter.without_mpi = e->comm_thread != NULL;
 	mu_engine_threads_begin(s->threads, backward_job, e);
 }
 

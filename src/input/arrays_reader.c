@@ -38,7 +38,7 @@ static const struct mu_option_rule rules[] = {
 	{.option = NULL},
 };
 
-enum { LARGEST_CLASS = 1 << 24, FEW_CLASSES = 100 };
+enum { LARGEST_CLASS = 1 << 24 };
 
 struct arrays {
 	struct mu_rows_pair pair;
@@ -96,22 +96,6 @@ out:
 	return st;
 }
 
-/* So many classes are likelier to be values. */
-static enum mu_status check_number(const struct mu_input *in, const struct arrays *a,
-				   size_t largest)
-{
-	enum mu_status st = MU_OK;
-
-	if (in->config.classes == 0 && largest >= FEW_CLASSES && largest >= a->pair.data.n)
-		MU_FAIL(MU_ERR_USAGE,
-			"%s: the largest of its targets, which are integers, is %zu, and there are "
-			"%zu samples; if they are values, the loss mse is for them; if they are "
-			"classes, say how many (number of classes)",
-			a->pair.target.name, largest, a->pair.data.n);
-out:
-	return st;
-}
-
 /* in->classes is the number of classes, or of values. */
 static enum mu_status declare_targets(struct mu_input *in, struct arrays *a)
 {
@@ -124,12 +108,13 @@ static enum mu_status declare_targets(struct mu_input *in, struct arrays *a)
 	if (in->unlabelled) {
 		in->classes = c->classes ? c->classes : 1;
 		mu_input_declare_labels(in, c->values ? MU_NUMBER_FLOAT32 : MU_NUMBER_INT32,
-					c->values ? in->classes : 1);
+					c->label_width > 1 ? c->label_width
+					: c->values        ? in->classes
+							   : 1);
 		goto out;
 	}
 	if (!c->values)
 		MU_TRY(find_classes(in, a, &largest));
-	MU_TRY(check_number(in, a, largest));
 	if (c->values || *a->why) {
 		in->classes = mu_shape_channels(shape);
 		in->about.not_classes = a->why;

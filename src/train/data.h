@@ -63,6 +63,8 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 /* Outputs of the network: classes of the data; of an objective of values as many as a target has
  * channels, or as --num-classes says, or 1 without data (in: NULL). */
 size_t mu_train_outputs(const struct conf *v, const struct mu_input *in);
+/* Opens arrays without targets again, as if a sample had n, which the network has. */
+enum mu_status mu_train_widen_targets(struct mu_input *in, size_t n);
 /* MU_ERR_USAGE: the loss is of classes, and the targets are values; or a sample has several targets
  * where it needs one class. labels: of a sample, for the network; 0: not known yet. */
 enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_input *in,

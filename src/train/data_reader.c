@@ -9,6 +9,8 @@
 #include "conf/conf.h"
 #include "conf/text.h"
 
+enum { FEW_CLASSES = 100 };
+
 /* A network for images may read volumes; if not, it says so. */
 static bool is_volume(const struct mu_shape *shape, const struct mu_network *network)
 {
@@ -193,6 +195,23 @@ size_t mu_train_outputs(const struct conf *v, const struct mu_input *in)
 	return mu_shape_channels(&mu_input_field(in, MU_FIELD_TARGET)->shape);
 }
 
+enum mu_status mu_train_widen_targets(struct mu_input *in, size_t n)
+{
+	enum mu_status st = MU_OK;
+	struct mu_input_config config = in->config;
+	union train_reader_settings settings;
+
+	if (!in->unlabelled || strcmp(in->ops->name, "arrays") != 0 || n == mu_input_width(in))
+		return MU_OK;
+	memcpy(&settings, config.settings, in->ops->settings_nbytes);
+	config.settings = &settings;
+	config.label_width = n;
+	mu_input_close(in);
+	MU_TRY(mu_input_open(in, &config));
+out:
+	return st;
+}
+
 enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_input *in,
 				      const struct mu_loss *loss, size_t labels)
 {
@@ -207,6 +226,13 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 
 	if (v->benchmark || in->unlabelled || !loss->of_classes)
 		goto out;
+	if (v->facts.of_arrays && width == 1 && v->num_classes <= 0 &&
+	    in->classes > FEW_CLASSES && in->classes > in->n)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: the largest of its targets, which are integers, is %zu, and there are "
+			"%zu samples; if they are values, --objective mse is for them; if they are "
+			"classes, --num-classes says how many",
+			place, in->classes - 1, in->n);
 	if (field->number == MU_NUMBER_FLOAT32 && width == 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its targets are values, not classes (%s), and the loss, %s, needs "

@@ -33,11 +33,11 @@ static void limit_spinning(char **argv)
 	char path[4096];
 	ssize_t n;
 
-	/* Of one thread, which waits for no other: a start loads no library twice then. */
-	if (mu_world_crowds(2))
-		return;
 	if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") ||
 	    (threads && strcmp(threads, "1") == 0))
+		return;
+	/* Ranks of one thread, which waits for no other: a start loads no library twice then. */
+	if (!threads && mu_world_crowds(2))
 		return;
 	/* By its own name, or ps and top would show "exe". */
 	n = readlink("/proc/self/exe", path, sizeof path - 1);

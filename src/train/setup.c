@@ -242,6 +242,7 @@ static enum mu_status setup_worker(struct train_run *run)
 		goto out;
 	if (!run->engine.net)
 		MU_TRY(mu_engine_model_new(&run->engine, &model, &run->train.config));
+	MU_TRY(mu_train_widen_targets(&run->train, mu_net_labels(run->engine.net)));
 	MU_TRY(mu_train_check_targets(v, &run->train, mu_net_loss(run->engine.net),
 				      mu_net_labels(run->engine.net)));
 	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v));

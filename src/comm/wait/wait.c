@@ -124,7 +124,7 @@ void mu_waiter_nap(struct mu_waiter *w)
 		w->count = mu_wake_count(m);
 		w->stirred = now;
 	}
-	if (mu_icollective_move() || now - w->stirred < poll_seconds(w))
+	if ((!w->without_mpi && mu_icollective_move()) || now - w->stirred < poll_seconds(w))
 		sched_yield();
 	else if (m)
 		mu_wake_sleep(m, w->count, sleep_seconds(w, now - w->stirred));

@@ -47,13 +47,17 @@ MU_LOOP static void upsample_row(const struct between *at, long width, long inne
 				 const float *restrict x, float *restrict y)
 {
 	for (long o = 0; o < width && inner == 1; o++)
-		y[o] += weight * (x[at[o].low] + at[o].rest * (x[at[o].high] - x[at[o].low]));
+		y[o] += weight * (at[o].rest == 0 ? x[at[o].low]
+						  : x[at[o].low] + at[o].rest * (x[at[o].high] -
+										 x[at[o].low]));
 	for (long o = 0; o < width && inner > 1; o++) {
 		const float high = weight * at[o].rest, low = weight - high;
 		const float *a = x + at[o].low * inner, *b = x + at[o].high * inner;
 
-		for (long j = 0; j < inner; j++)
+		for (long j = 0; j < inner && high != 0; j++)
 			y[o * inner + j] += low * a[j] + high * b[j];
+		for (long j = 0; j < inner && high == 0; j++)
+			y[o * inner + j] += low * a[j];
 	}
 }
 

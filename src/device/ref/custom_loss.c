@@ -5,6 +5,7 @@
  */
 #include "ref.h"
 
+#include <float.h>
 #include <math.h>
 
 #include <muster/base.h>
@@ -91,7 +92,9 @@ static struct mu_prediction predict(const struct mu_op *op, size_t i)
 	const size_t step = targets_of(op), classes = mu_shape_channels(s),
 		     label = (size_t)op->batch->labels[i];
 	const float *at = op->outputs[0]->data + i / step * classes * step + i % step;
-	struct mu_prediction out = {.cross_entropy = -logf(at[label * step])};
+	/* of a float that underflowed, or is no probability, the largest that there is */
+	struct mu_prediction out = {
+		.cross_entropy = -logf(at[label * step] < FLT_MIN ? FLT_MIN : at[label * step])};
 
 	for (size_t k = 0; k < classes; k++) {
 		const float own = at[label * step], other = at[k * step];

@@ -97,7 +97,7 @@ enum mu_status mu_ref_check_labels(const struct mu_op *op)
 	size_t n = op->inputs[0]->shape.dims[0];
 
 	if (b->count > n)
-		MU_FAIL(MU_ERR_ARGUMENT, "%s (softmax): %zu samples count in a batch of %zu",
+		MU_FAIL(MU_ERR_ARGUMENT, "%s: %zu samples count in a batch of %zu",
 			op->name, b->count, n);
 	if (!(b->label_smoothing >= 0 && b->label_smoothing < 1))
 		MU_FAIL(MU_ERR_ARGUMENT, "%s (softmax): label smoothing %g is not in [0, 1)",
@@ -107,7 +107,7 @@ enum mu_status mu_ref_check_labels(const struct mu_op *op)
 
 		if (counts(b, &r) && !(r.label >= 0 && r.label < (float)r.classes))
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s (softmax): the label of sample %zu, position %zu is %g; it "
+				"%s: the label of sample %zu, position %zu is %g; it "
 				"must be 0 to %zu",
 				op->name, mu_ref_sample(b, r.sample), i % r.stride,
 				(double)r.label, r.classes - 1);

@@ -315,6 +315,7 @@ static enum mu_status begin_job(struct mu_engine *e)
 	MU_TRY(mu_engine_borders_begin(e));
 	e->split->under_way = true;
 	mu_waiter_init(&e->split->waiter, e->members);
+	e->split->waiter.without_mpi = e->comm_thread != NULL;
 	mu_engine_threads_begin(e->devices.threads, work, e);
 out:
 	return st;

@@ -344,6 +344,11 @@ const struct mu_loss *mu_net_loss(const struct mu_net *net)
 	return mu_layer_loss(last->kind, last->attr);
 }
 
+bool mu_net_may_ignore(const struct mu_net *net)
+{
+	return mu_net_loss(net)->of_classes && !net->layers[net->n_layers - 1].kind->own_loss;
+}
+
 size_t mu_net_labels(const struct mu_net *net)
 {
 	const struct net_layer *last = &net->layers[net->n_layers - 1];

@@ -38,9 +38,9 @@ static enum mu_status check_complete(const struct mu_net *net)
 			"network %s: its row has an .objective, but its last layer, %s, is not "
 			"that of mu_net_objective",
 			net->config.network, net->layers[net->n_layers - 1].name);
-	if ((net->use_ignore || net->class_weights) && !mu_net_loss(net)->of_classes)
+	if ((net->use_ignore || net->class_weights) && !mu_net_may_ignore(net))
 		MU_FAIL(MU_ERR_USAGE, "network %s: its loss, %s, ignores no label and has no "
-			"classes",
+			"weights of classes",
 			net->config.network, mu_net_loss(net)->help);
 	MU_TRY(check_names(net));
 	for (int t = 0; t < net->n_tensors - 1; t++)

@@ -25,6 +25,12 @@ static int shape(struct net_draft *d)
 	l = d->layer->attr;
 	if (d->layer->n_params > 0)
 		return mu_layer_fail(d->net, "is a loss, which has no parameters");
+	if (l->loss->targets(&d->out) !=
+	    (l->of_classes ? mu_shape_positions(&d->out) : mu_shape_sample(&d->out)))
+		return mu_layer_fail(d->net,
+				     "has %zu targets a sample by its row; a loss of classes has "
+				     "one at each position, another one for each output",
+				     l->loss->targets(&d->out));
 	if (!l->of_classes)
 		return 0;
 	in.dims[0] = d->out.dims[0];

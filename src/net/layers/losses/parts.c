@@ -135,6 +135,11 @@ const char *mu_loss_lacks(const struct mu_loss *loss)
 		return "sums, targets and measure, as in MU_LOSS_OF_CLASSES or MU_LOSS_OF_VALUES";
 	if (loss->tally && !loss->tally_size)
 		return "tally_size besides tally";
+	if (loss->measure == mu_loss_measure_classes && !loss->of_classes)
+		return "of_classes besides mu_loss_measure_classes";
+	for (const struct mu_metric *m = loss->metrics; m && m->name; m++)
+		if (!m->printed || !m->value)
+			return "printed and value in each row of metrics";
 	if (!loss->metrics || !has_mean(loss->metrics))
 		return "a metric that is its mean, as MU_METRIC_OF_LOSS";
 	return NULL;
