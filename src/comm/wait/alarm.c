@@ -7,28 +7,29 @@
  * error.
  *
  * Worker 0 completes files. While it computes it cannot answer, so that where files are saved the
- * others wait for it as long as for one that is BUSY; not if it was silent for the time limit.
+ * others wait for it as long as for one that is BUSY; not if it was silent for the time limit: the
+ * alarm is LATE then.
  */
 #include <string.h>
 #include <time.h>
 
 #include "watch.h"
 
-enum { TAG = 3, N_NOTES = 3 };
+enum { TAG = 3, N_NOTES = 4 };
 #define PROBE_SECONDS 0.05
 /* For ranks that have nothing to save: they may compute, or be stopped. */
 #define END_SECONDS 2.5
 #define SAVE_SECONDS 30.0
 
-enum note { ALARM, BUSY, DONE };
-static const int notes[N_NOTES] = {ALARM, BUSY, DONE};
+enum note { ALARM, BUSY, DONE, LATE };
+static const int notes[N_NOTES] = {ALARM, BUSY, DONE, LATE};
 
 /* Of this process, which soon ends, or drops the members, once it is set. */
 static struct {
 	struct mu_watch *watch; /* NULL: no alarm */
 	bool own;               /* this rank has failed */
 	bool awaits_first;      /* worker 0 may have a file to complete */
-	bool others_busy, first_is_done;
+	bool others_busy, first_is_done, late;
 	int n_done; /* other ranks that are done */
 	int lowest; /* the lowest other rank that has failed */
 } state;
@@ -58,8 +59,9 @@ static void receive(struct mu_watch *watch, int from, int note)
 		state.n_done++;
 		state.first_is_done |= from == mu_worker_rank(watch->members, 0);
 	}
-	if (note != ALARM)
+	if (note != ALARM && note != LATE)
 		return;
+	state.late |= note == LATE;
 	if (!state.watch || from < state.lowest)
 		state.lowest = from;
 	state.watch = watch;
@@ -109,9 +111,10 @@ void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves
 		state.lowest = m->size;
 	state.watch = m->watch;
 	state.own = cause != MU_ERR_PEER;
-	state.awaits_first = saves && cause != MU_ERR_TIMEOUT && !mu_members_lead(m);
+	state.late |= cause == MU_ERR_TIMEOUT;
+	state.awaits_first = saves && !state.late && !mu_members_lead(m);
 	if (state.own)
-		tell_all(ALARM);
+		tell_all(state.late ? LATE : ALARM);
 }
 
 void mu_alarm_forget(const struct mu_watch *watch)
