@@ -213,10 +213,9 @@ enum mu_status mu_net_find_depth(const struct mu_net_config *config, const int *
 int mu_net_input(struct mu_net *net);
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,
 		       const char *name);
-/* In two or three axes of space. GPUs leave them to the host's plain loops. */
+/* In two or three axes of space. */
 int mu_net_deconvolution(struct mu_net *net, int in, const struct mu_deconvolution *attr,
 			 const char *name);
-/* The same, as does the device cpu. */
 int mu_net_upsampling(struct mu_net *net, int in, const struct mu_upsampling *attr,
 		      const char *name);
 int mu_net_pad(struct mu_net *net, int in, const struct mu_pad *attr, const char *name);
@@ -230,7 +229,9 @@ int mu_net_activation(struct mu_net *net, int in, enum mu_activation_kind kind, 
 int mu_net_activation_of(struct mu_net *net, int in, const struct mu_activation *attr,
 			 const char *name);
 int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name);
-/* The mean over axes of space, bit i for the axis i, whose size becomes 1. */
+/* The mean over axes, whose sizes become 1: bit i for the axis i of space, MU_AXIS_CHANNELS for the
+ * channels. */
+enum { MU_AXIS_CHANNELS = 1 << MU_MAX_SPACE };
 int mu_net_mean(struct mu_net *net, int in, unsigned axes, const char *name);
 int mu_net_flatten(struct mu_net *net, int in, const char *name);
 /* The same elements in the same order, (c), (c, h, w) or (c, d, h, w) of a sample: MU_SAMPLE. */

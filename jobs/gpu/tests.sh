@@ -4,7 +4,7 @@
 
 # The most telling first. What else is packed runs behind them.
 test_order="test_gpu test_ops test_dtype test_fused test_engines test_recorded test_versions test_nccl test_net
-	test_custom test_convolution test_blocks test_steps test_golden"
+	test_custom test_space test_convolution test_blocks test_steps test_golden"
 
 # The tests to run: those of the order that are packed, then the others.
 test_names() {

@@ -135,7 +135,8 @@ function check_private_include(header, dir, parts)
 	else if (FILENAME_NOW ~ /^mpi_tests\/(net\/test_plans|gpu\/attention_plans)\.c$/ &&
 		 header ~ /^(device\/cuda|net\/layers)\//) # no GPU
 		return
-	else if (FILENAME_NOW ~ /^mpi_tests\/(net|gpu|kernels|train)\// && header ~ /^(device\/op|net\/plan)\.h$/)
+	else if (FILENAME_NOW ~ /^mpi_tests\/(net|layers|gpu|kernels|train)\// &&
+		 header ~ /^(device\/op|net\/plan)\.h$/)
 		return
 	else if (header ~ /\.def$/ && exists(dir header)) # rows of a table
 		return

@@ -74,7 +74,8 @@ static double macs(const struct net_layer *l, const struct mu_shape *out)
 const struct mu_layer_kind mu_layer_deconvolution = {
 	.op = MU_OP_DECONVOLUTION,
 	.attr_nbytes = sizeof(struct mu_deconvolution),
-	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_IN_SPACE,
+	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT | MU_LAYER_IN_SPACE,
+	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 	.macs = macs,
 };

@@ -24,7 +24,8 @@ static int shape(struct net_draft *d)
 const struct mu_layer_kind mu_layer_group_norm = {
 	.op = MU_OP_GROUP_NORM,
 	.attr_nbytes = sizeof(struct mu_group_norm),
-	.traits = MU_LAYER_OUTPUT_UNUSED,
+	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT,
+	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 };
 

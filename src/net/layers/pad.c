@@ -36,7 +36,9 @@ static int shape(struct net_draft *d)
 const struct mu_layer_kind mu_layer_pad = {
 	.op = MU_OP_PAD,
 	.attr_nbytes = sizeof(struct mu_pad),
-	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_IN_SPACE,
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT |
+		  MU_LAYER_IN_SPACE,
+	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 };
 

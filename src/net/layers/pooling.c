@@ -55,18 +55,37 @@ int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, co
 	return mu_net_add_one(net, &mu_layer_pooling, in, attr, name);
 }
 
+/* Channels become an axis of space for it: (n, c, space...) as (n, 1, c, positions). */
+static int mean_of_channels(struct mu_net *net, int in, const char *name)
+{
+	struct mu_shape out = net->tensors[in].shape;
+	const struct mu_shape seen = MU_SAMPLE(1, out.dims[1], mu_shape_positions(&out));
+	const struct mu_pooling mean = {.average = true, .kernel = {(int)out.dims[1], 1}};
+
+	out.dims[1] = 1;
+	in = mu_net_reshape(net, in, &seen, NULL);
+	in = mu_net_pooling(net, in, &mean, NULL);
+	return mu_net_reshape(net, in, &out, name);
+}
+
 int mu_net_mean(struct mu_net *net, int in, unsigned axes, const char *name)
 {
+	const bool channels = axes & MU_AXIS_CHANNELS;
+	const unsigned of_space = axes & ~(unsigned)MU_AXIS_CHANNELS;
 	struct mu_pooling mean = {.average = true};
 	int n;
 
 	if (!mu_net_can_read(net, in))
 		return -1;
 	n = net->tensors[in].shape.ndims - 2;
-	if (axes == 0 || axes >> (n > 0 ? n : 0) != 0)
-		return mu_net_fail(net, "a mean over axes %#x of a tensor with %d axes of space",
-				   axes, n);
+	if (axes == 0 || of_space >> (n > 0 ? n : 0) != 0)
+		return mu_net_fail(net,
+				   "a mean over axes %#x of a tensor with %d axes of space (bit i: "
+				   "axis i of space; %#x, MU_AXIS_CHANNELS: the channels)",
+				   axes, n, (unsigned)MU_AXIS_CHANNELS);
 	for (int i = 0; i < n; i++)
 		mean.kernel[i] = axes >> i & 1 ? (int)net->tensors[in].shape.dims[2 + i] : 1;
-	return mu_net_add_one(net, &mu_layer_pooling, in, &mean, name);
+	if (of_space)
+		in = mu_net_add_one(net, &mu_layer_pooling, in, &mean, channels ? NULL : name);
+	return channels && in >= 0 ? mean_of_channels(net, in, name) : in;
 }

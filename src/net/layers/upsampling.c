@@ -28,7 +28,9 @@ static int shape(struct net_draft *d)
 const struct mu_layer_kind mu_layer_upsampling = {
 	.op = MU_OP_UPSAMPLING,
 	.attr_nbytes = sizeof(struct mu_upsampling),
-	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_IN_SPACE,
+	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT |
+		  MU_LAYER_IN_SPACE,
+	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 };
 

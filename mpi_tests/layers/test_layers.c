@@ -42,6 +42,8 @@ static int build_space(struct mu_net *net, int x, long number)
 	case 22: return pool(net, mu_net_flatten(net, x, NULL), &(struct mu_pooling){.ceil = true});
 	case 23: return mu_net_mean(net, x, 3, NULL);
 	case 24: return mu_net_pad(net, x, &endless, NULL);
+	case 25: return mu_net_mean(net, x, MU_AXIS_CHANNELS | 3, "mean");
+	case 26: return mu_net_mean(net, x, MU_AXIS_CHANNELS | 4, NULL);
 	default: return x;
 	}
 }
@@ -123,5 +125,9 @@ int main(void)
 		   "pool1 needs an input (n, c, h, w) or (n, c, d, h, w), not (n, 40)");
 	check_case(23, MU_OK, "");
 	check_case(24, MU_ERR_USAGE, "pad0 has 2147483000 before and 643 after an axis of 5");
+	check_case(25, MU_OK, "");
+	check_case(26, MU_ERR_USAGE,
+		   "a mean over axes 0xc of a tensor with 2 axes of space (bit i: axis i of space; "
+		   "0x8, MU_AXIS_CHANNELS: the channels)");
 	return check_failures() ? 1 : 0;
 }
