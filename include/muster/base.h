@@ -230,6 +230,7 @@ struct mu_option {
 	enum mu_option_record record;
 	bool automatic; /* the default is no value: it stands for one that is chosen later */
 	bool whole;     /* the name may not be abbreviated: a setting of a part of the program */
+	bool trains;    /* it is about training data alone */
 };
 
 struct mu_options {

@@ -209,20 +209,19 @@ void mu_image_grey(float *grey, const float *rgb, size_t n);
 /* (value - mean) / std of n values, in place. */
 void mu_image_normalise(float *values, size_t n, float mean, float std);
 
-/* ---- augmentation: names and meanings of MXNet's ImageRecordIter; 0 and false: off ---- */
+/* ---- augmentation: names and meanings of MXNet's ImageRecordIter; 0: off ---- */
 
 struct mu_augment {
 	bool as_stored; /* ignore Exif's orientation: see mu_image_decoder_upright */
-	size_t resize;  /* resize the shorter edge to this */
+	long resize;    /* resize the shorter edge to this */
 	/* Affine step: angle in whole degrees from -max to max, shear in +-max, scale in [min, max]
 	 * (both 0: 1), aspect: see min_aspect. */
-	size_t max_rotate_angle;
+	long max_rotate_angle;
 	double max_shear, min_scale, max_scale;
 	/* Aspect ratio, width to height, of the affine step or of random_resized_crop: in [min,
 	 * max], or with min 0 in [1 - max, 1 + max]. */
 	double min_aspect, max_aspect;
-	size_t pad; /* pixels of fill on each side */
-	float fill;
+	long pad, fill; /* pixels on each side, and their value, 0 to 255 */
 	/*
 	 * The crop. random_resized_crop: up to 10 trials of an area in [min_area, max_area] (both
 	 * 0: 1) of the picture and an aspect ratio, exchanged with its inverse with probability
@@ -231,16 +230,16 @@ struct mu_augment {
 	 * shape itself, after enlarging a picture that is too small. random_crop: at a random
 	 * place, else at the centre.
 	 */
-	bool random_resized_crop, random_crop;
+	long random_resized_crop, random_crop;
 	double min_area, max_area;
-	size_t min_crop, max_crop;
+	long min_crop, max_crop;
 	/* In random order: factors in [1 - x, 1 + x]. */
 	double brightness, contrast, saturation;
 	/* Integers from -max to max: rounded (u1 + 4 u2) / 5 max, with u1 and u2 uniform in [-1,
 	 * 1). */
-	size_t max_h, max_s, max_l;
+	long max_h, max_s, max_l;
 	double pca_noise;   /* standard deviation of the three weights */
-	bool random_mirror; /* with probability 1/2 */
+	long random_mirror; /* with probability 1/2 */
 };
 
 /* MU_ERR_USAGE: contradictory settings, with option names. shape: (c, h, w) of the net's input. */

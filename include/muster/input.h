@@ -47,7 +47,14 @@ struct mu_reader {
 	 * The rows end with name NULL, the rules with option NULL. */
 	const struct mu_option *settings;
 	const struct mu_option_rule *rules;
+	const char *whose;      /* they are, if several readers have them: "colour images" */
 	size_t settings_nbytes; /* 0: it has none */
+	/* After the options were parsed: values that follow from others. pad: pixels around images
+	 * before a random crop that the network is trained with. Messages begin with the name of a
+	 * setting. NULL: none follow. */
+	enum mu_status (*settle)(void *settings, const struct mu_options *o, long pad);
+	/* Why a setting has no effect on these data; NULL: it has. Or NULL: all have. */
+	const char *(*idle)(const struct mu_input *in, const char *setting);
 	bool colour_images;     /* its settings are struct mu_picture_settings; uses config.shape */
 	bool knows_classes; /* config.classes may be 0 */
 	bool threads;       /* reading is slow enough for threads */

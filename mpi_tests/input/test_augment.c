@@ -321,14 +321,15 @@ static void check_refused(struct mu_augment a, const char *part)
 
 static void test_check(void)
 {
-	check_refused((struct mu_augment){.min_crop = 5, .max_crop = 4}, "min_crop 5");
-	check_refused((struct mu_augment){.max_crop = 4}, "needs min_crop");
+	check_refused((struct mu_augment){.min_crop = 5, .max_crop = 4}, "min-crop-size 5");
+	check_refused((struct mu_augment){.max_crop = 4}, "needs setting min-crop-size");
 	check_refused((struct mu_augment){.random_resized_crop = true, .random_crop = true},
-		      "random_resized_crop 1");
-	check_refused((struct mu_augment){.min_scale = 1.2}, "min_scale 1.2");
-	check_refused((struct mu_augment){.max_area = 0.5}, "min_area 1");
+		      "random-resized-crop 1");
+	check_refused((struct mu_augment){.min_scale = 1.2}, "min-random-scale 1.2");
+	check_refused((struct mu_augment){.max_area = 0.5}, "min-random-area 1");
 	check_refused((struct mu_augment){.max_aspect = 1}, "below 1");
-	check_refused((struct mu_augment){.min_aspect = 1.5, .max_aspect = 1}, "min_aspect 1.5");
+	check_refused((struct mu_augment){.min_aspect = 1.5, .max_aspect = 1},
+		      "min-random-aspect-ratio 1.5");
 }
 
 /* ---- all of it ---- */

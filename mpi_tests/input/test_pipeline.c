@@ -324,7 +324,7 @@ static void test_refused(void)
 	check_refused(&config, MU_ERR_USAGE, "1 channel or 3");
 	config = base_config("images.rec");
 	settings.augment.random_resized_crop = true;
-	check_refused(&config, MU_ERR_USAGE, "random_resized_crop");
+	check_refused(&config, MU_ERR_USAGE, "random-resized-crop");
 	config = base_config("images.rec");
 	config.prefetch = 0;
 	check_refused(&config, MU_ERR_ARGUMENT, "prefetch");

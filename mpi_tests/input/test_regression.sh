@@ -203,13 +203,13 @@ refuse 'holes.csv:4:1: column a is missing.*--skip-bad-records' $classes --data-
 refuse 'label 2; labels must be from 0 to 1.*--num-classes' $classes --data-train x.npy --label-train y.npy \
 	--num-classes 2
 refuse 'x.npy is read as|x.npy: network lstm reads sequences' --network lstm --data-train x.npy --label-train y.npy
-refuse 'rgb-mean with --data-train x.npy: it is for images' $classes --data-train x.npy --label-train y.npy \
-	--rgb-mean 1,2,3
+refuse '--rgb-mean is a setting of colour images, not of arrays of numbers' $classes --data-train x.npy \
+	--label-train y.npy --rgb-mean 1,2,3
 refuse '--label-train is a setting of arrays of numbers in .npy.*, not of images in' \
 	$classes --data-train list.lst --label-train y.npy
 refuse '--label-columns is a setting of arrays .*, not of a folder of --data-dir' $classes --data-dir . \
 	--label-columns a
-refuse '--data-train-idx is a setting of images in .*, not of arrays of numbers' $classes --data-train x.npy \
+refuse '--data-train-idx is a setting of colour images, not of arrays of numbers' $classes --data-train x.npy \
 	--data-train-idx a
 refuse 'label-val needs --data-val' $classes --data-train x.npy --label-train y.npy --label-val y.npy
 refuse 'network lstm has hidden layers' --network lstm --num-layers -1 --benchmark 1

@@ -177,7 +177,7 @@ expect 'error: ./text: network gpt2 reads .* no suffix is .*--text words'
 refuse 2 $words --image-shape 1,8,1
 expect 'error: --image-shape with --data-train train.txt: it is for images'
 refuse 2 $words --random-mirror 1
-expect 'error: --random-mirror with --data-train train.txt: it is for images'
+expect 'error: --random-mirror is a setting of colour images, not of '
 refuse 2 --network lstm --benchmark 1 --vocab A-vocab.txt $plain
 expect 'error: --vocab: it is for text: use --data-train FILE.txt'
 refuse 2 --network lstm --data-train train.txt --lr-schedule plateau $plain

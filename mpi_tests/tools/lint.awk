@@ -284,11 +284,11 @@ function check_feature(code)
 }
 
 # Options are the programs': the library names the setting, conf/messages.c the option. Options of other programs follow
-# the program's name.
+# the program's name. The help of an option that is a reader's or a network's setting is about options.
 function check_options(text)
 {
 	if (FILENAME_NOW !~ /^(nets|src\/(base|comm|device|image|storage|tokens|optim|net|input|compress))\// || \
-	    FILENAME_NOW ~ /^src\/base\/options/)
+	    FILENAME_NOW ~ /^src\/base\/options/ || text ~ /\.help = /)
 		return
 	gsub(/(srun|configure with|pkg-config) --/, "", text)
 	if (text ~ /"([^"]*[^"A-Za-z0-9-])?--[a-z]/)

@@ -219,7 +219,7 @@ misused 1 'image-shape.*set holds idx files' $mlp --image-shape 1,28,28
 both misused 'rgb-mean.*set holds idx files' $mlp --rgb-mean 0,0,0
 misused 2 '2 workers .* cannot be divided into teams of 4' $mlp --model-parallel-ranks 4
 misused 1 'rgb-std.*set holds idx files' $mlp --rgb-std 1,1,1
-misused 3 'rgb-mean.*benchmark' --network mlp --benchmark 1 --rgb-mean 0,0,0
+misused 3 'rgb-mean is a setting of colour images, not of one batch' --network mlp --benchmark 1 --rgb-mean 0,0,0
 misused 1 'rho with --optimizer sgd.*: adadelta$' $mlp --rho 0.5
 both misused 'lars-eta with --optimizer lamb.*: lars$' $mlp --optimizer lamb --lars-eta 0.1
 misused 1 'lr with --optimizer adadelta.*sgd, nag' $mlp --optimizer adadelta --lr 0.1
@@ -301,8 +301,8 @@ both misused 'data-dir with --data-val set: use one of them' $mlp --evaluate --l
 misused 1 'benchmark 1 with --data-val set: random data or files' --network mlp --benchmark 1 \
 	--evaluate --data-val set $plain
 folder="--network lenet --data-train set --image-shape 3,28,28 --num-classes 10 --batch-size 20 $plain"
-misused 1 'min-random-area: it needs --random-resized-crop 1' $folder --min-random-area 0.5
-misused 1 'max-random-area: it needs --random-resized-crop 1' $folder --max-random-area 0.9 \
+misused 1 'min-random-area needs --random-resized-crop 1: ' $folder --min-random-area 0.5
+misused 1 'max-random-area needs --random-resized-crop 1: ' $folder --max-random-area 0.9 \
 	--random-resized-crop 0 --use-imagenet-data-augmentation 1
 misused 1 'dump-batch x.jpg: .* a PNG: name it FILE.png' $mlp --dump-batch x.jpg
 for action in "test-io 1" "dump-batch x.png"; do

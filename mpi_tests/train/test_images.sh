@@ -118,8 +118,8 @@ part "options"
 misused 'data-dir with --data-train all.rec: use one of them' $net $images --data-dir set
 misused 'benchmark 1 with --data-train all.rec: ' $net $images --benchmark 1
 misused 'data-val needs --data-train' $net --data-dir set --data-val all.rec
-misused 'pad-size with --benchmark 1: it is for images from files' $net --benchmark 1 --pad-size 4
-misused 'exif-orientation with --benchmark 1: it is for images from files' $net --benchmark 1 --exif-orientation 0
+misused 'pad-size is a setting of colour images, not of one batch of random data' $net --benchmark 1 --pad-size 4
+misused 'exif-orientation is a setting of colour images' $net --benchmark 1 --exif-orientation 0
 misused 'target-accuracy 0.5: it needs validation data' $net $images --target-accuracy 0.5
 misused 'imagenet-data-augmentation 1 with --data-aug-level 2' $net $images --use-imagenet 1 --data-aug-level 2
 misused 'random-resized-crop 1 takes the place of --random-crop 1' $net $images --random-resized-crop 1 --random-crop 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* @np 0 */
-/* Every rule about several options: a command line made from its row that breaks it, and one that
- * satisfies it. Words of other programs: aliases, and what is suggested for the rest. */
+/* Every rule about several options, of readers, too: a command line made from its row that breaks
+ * it, and one that satisfies it. Words of other programs: aliases, and what is suggested for the
+ * rest. */
 #include "conf/rules.h"
 
 #include "../lib/check.h"
@@ -21,14 +22,24 @@ static void start(struct line *l)
 	l->argv[0] = l->words[0];
 }
 
+/* All options, those of all networks, losses and readers among them. */
+static struct mu_options all;
+
+static enum mu_status open_all(struct mu_options *o, struct conf *v)
+{
+	const struct conf_owner none = {.network = NULL};
+
+	*o = (struct mu_options){0};
+	return mu_conf_options_open(o, v, &none);
+}
+
 static const struct mu_option *find(const char *names)
 {
 	const size_t n = strcspn(names, "|");
 
-	for (size_t i = 0; i < mu_conf_n_options; i++)
-		if (strlen(mu_conf_options[i].name) == n &&
-		    strncmp(mu_conf_options[i].name, names, n) == 0)
-			return &mu_conf_options[i];
+	for (size_t i = 0; i < all.n; i++)
+		if (strlen(all.table[i].name) == n && strncmp(all.table[i].name, names, n) == 0)
+			return &all.table[i];
 	return NULL;
 }
 
@@ -158,7 +169,7 @@ static void check_row(const struct mu_option_rules *r, const struct mu_option_ru
 		add(&l, option, rule->values, rule->other ? true : breaks);
 	if (other)
 		add(&l, other, rule->other_values, among);
-	if (!CHECK(mu_options_init(&o, mu_conf_options, mu_conf_n_options, &v) == MU_OK))
+	if (!CHECK(open_all(&o, &v.conf) == MU_OK))
 		return;
 	memset(&v.conf.facts, 0, sizeof v.conf.facts);
 	if (!CHECK(mu_options_parse(&o, l.argc, l.argv) == MU_OK))
@@ -206,6 +217,24 @@ static void check_names(const struct mu_option_rules *r)
 				if (!CHECK(find(p) || fact_of(r, &v, p)))
 					fprintf(stderr, "    no option and no fact: %s\n", p);
 	}
+}
+
+static void check_readers(void)
+{
+	const struct mu_reader *reader;
+	size_t n = 0;
+
+	for (size_t i = 0; (reader = mu_input_reader_at(i)); i++) {
+		struct mu_option_rules r = {.of = reader->rules};
+
+		while (r.of && r.of[r.n].option)
+			r.n++;
+		n += r.n;
+		if (r.n > 0)
+			check_rules(&r);
+		check_names(&r);
+	}
+	CHECK(n > 4);
 }
 
 static enum mu_status parse(struct mu_options *o, struct conf *v, const char *a, const char *b)
@@ -392,21 +421,22 @@ static void check_notes(void)
 	}
 }
 
-/* No word stands for two options, or hides a name. */
+/* No word stands for two options, or hides a name; networks and losses have theirs apart. */
 static void check_words(void)
 {
-	for (size_t i = 0; i < mu_conf_n_options; i++) {
-		const char *const lists[] = {mu_conf_options[i].aliases,
-					     mu_conf_options[i].similar};
+	for (size_t i = 0; i < all.n; i++) {
+		const char *const lists[] = {all.table[i].aliases, all.table[i].similar};
 
-		for (size_t k = 0; k < 2; k++)
+		for (size_t k = 0; k < 2 && !all.table[i].whole; k++)
 			for (const char *p = lists[k]; p && *p;
 			     p += strcspn(p, "|"), p += *p == '|') {
 				size_t n = 0;
 
-				for (size_t j = 0; j < mu_conf_n_options; j++) {
-					n += named(mu_conf_options[j].aliases, p);
-					n += named(mu_conf_options[j].similar, p);
+				for (size_t j = 0; j < all.n; j++) {
+					if (all.table[j].whole)
+						continue;
+					n += named(all.table[j].aliases, p);
+					n += named(all.table[j].similar, p);
 				}
 				if (!CHECK(n == 1 && !find(p)))
 					fprintf(stderr, "    %s\n", p);
@@ -416,6 +446,10 @@ static void check_words(void)
 
 int main(void)
 {
+	static struct conf values;
+
+	if (!CHECK(open_all(&all, &values) == MU_OK))
+		return 1;
 	check_aliases();
 	check_suggestions();
 	check_words();
@@ -427,5 +461,7 @@ int main(void)
 	check_names(&mu_conf_rules);
 	check_names(&mu_conf_void_rules);
 	check_names(&mu_conf_job_rules);
+	check_readers();
+	mu_options_release(&all);
 	return check_failures() ? 1 : 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <muster/net.h>
+#include <muster/pictures.h>
 
 #include "conf/rules.h"
 
@@ -86,15 +87,17 @@ static void check_lines(void)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct mu_options o = {0};
 		struct conf v = {.network = NULL};
+		const struct mu_picture_settings *s;
 		char line[LINE_BYTES];
 
 		snprintf(line, sizeof line, "%s", cases[i].line);
 		if (settle(line, &o, &v) &&
 		    (!CHECK(v.batch_size == cases[i].batch) ||
-		     !CHECK(v.images.pad == cases[i].pad) ||
+		     !CHECK(((s = mu_conf_reader_settings(&v, "cifar")) ? s->augment.pad : 0) ==
+			    cases[i].pad) ||
 		     !CHECK(equals(v.lr, cases[i].lr))))
-			fprintf(stderr, "    %s: batch %ld, pad %ld, lr %g\n", cases[i].line,
-				v.batch_size, v.images.pad, v.lr);
+			fprintf(stderr, "    %s: batch %ld, lr %g\n", cases[i].line, v.batch_size,
+				v.lr);
 		mu_options_release(&o);
 		mu_trace_clear();
 	}

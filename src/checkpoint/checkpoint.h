@@ -109,8 +109,8 @@ enum mu_status mu_checkpoint_files_settle(const struct conf *v, const char *path
 
 /* ---- describe.c: a checkpoint as the description of its model and the model's input ---- */
 
-/* Options that a file may set, before the settings of network and objective; the first ones cannot
- * differ from the file's. */
+/* Options that a file may set, before the settings of network, objective and reader; the first ones
+ * cannot differ from the file's. */
 enum checkpoint_described {
 	CHECKPOINT_NETWORK,
 	CHECKPOINT_OBJECTIVE,
@@ -121,12 +121,8 @@ enum checkpoint_described {
 	CHECKPOINT_VOCAB,
 	CHECKPOINT_BUCKETS,
 	CHECKPOINT_SEQ_LEN,
-	CHECKPOINT_RGB_MEAN,
-	CHECKPOINT_RGB_STD,
-	CHECKPOINT_RESIZE,
-	CHECKPOINT_EXIF,
 	CHECKPOINT_N_DESCRIBED,
-	CHECKPOINT_MOST_DESCRIBED = CHECKPOINT_N_DESCRIBED + 2 * MU_MAX_SETTINGS,
+	CHECKPOINT_MOST_DESCRIBED = CHECKPOINT_N_DESCRIBED + 3 * MU_MAX_SETTINGS,
 };
 struct checkpoint_description {
 	char path[CHECKPOINT_PATH]; /* "": no file, or one that says nothing */

@@ -64,30 +64,29 @@ out:
 /* Options, by enum checkpoint_described. */
 static const char *const names[CHECKPOINT_N_DESCRIBED] = {
 	[CHECKPOINT_NETWORK] = "network",	  [CHECKPOINT_OBJECTIVE] = "objective",
-	[CHECKPOINT_NUM_LAYERS] = "num-layers",
-	[CHECKPOINT_NUM_CLASSES] = "num-classes", [CHECKPOINT_IMAGE_SHAPE] = "image-shape",
-	[CHECKPOINT_TEXT] = "text",
+	[CHECKPOINT_NUM_LAYERS] = "num-layers",	  [CHECKPOINT_NUM_CLASSES] = "num-classes",
+	[CHECKPOINT_IMAGE_SHAPE] = "image-shape", [CHECKPOINT_TEXT] = "text",
 	[CHECKPOINT_VOCAB] = "vocab",		  [CHECKPOINT_BUCKETS] = "buckets",
 	[CHECKPOINT_SEQ_LEN] = "seq-len",
-	[CHECKPOINT_RGB_MEAN] = "rgb-mean",	  [CHECKPOINT_RGB_STD] = "rgb-std",
-	[CHECKPOINT_RESIZE] = "resize",		  [CHECKPOINT_EXIF] = "exif-orientation",
 };
 
-/* Settings of the run's network and objective, or else of the file's. */
+/* Settings of the run's reader, and of its network and objective, or else of the file's. */
 static enum mu_status read_settings(struct mu_array_file *file, struct checkpoint_description *d,
 				    const struct conf *v)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network = v->owner.network;
+	const struct mu_reader *reader = v->owner.reader;
 	const struct mu_loss *loss;
 
 	if (!network && *d->network && mu_network_find(&network, d->network) != MU_OK)
 		mu_trace_clear(); /* as is said when its options are needed */
 	if (mu_checkpoint_objective(d, v, network, &loss) != MU_OK)
 		mu_trace_clear();
-	for (size_t i = 0; i < mu_conf_owned(network, loss); i++)
-		MU_TRY(mu_array_file_find_text(file, mu_conf_owned_row(network, loss, i)->name,
-					       d->of[CHECKPOINT_N_DESCRIBED + i], sizeof *d->of));
+	for (size_t i = 0; i < mu_conf_owned(network, loss, reader); i++)
+		MU_TRY(mu_array_file_find_text(
+			file, mu_conf_owned_row(network, loss, reader, i)->name,
+			d->of[CHECKPOINT_N_DESCRIBED + i], sizeof *d->of));
 out:
 	return st;
 }
@@ -220,28 +219,29 @@ static bool is_default(const struct mu_option *option, const char *text)
 	const char *initial = option->initial ? option->initial : "none";
 
 	return !*text || (!option->whole && strcmp(text, "none") == 0) ||
-	       strcmp(text, initial) == 0 ||
-	       (strcmp(option->name, "rgb-mean") == 0 && strcmp(text, TRAIN_RGB_MEAN) == 0) ||
-	       (strcmp(option->name, "rgb-std") == 0 && strcmp(text, TRAIN_RGB_STD) == 0);
+	       strcmp(text, initial) == 0;
 }
 
-/* The row of one of them. */
+/* How many there are; reader NULL: before those of the reader. */
+static size_t count(const struct conf *v, const struct mu_reader *reader)
+{
+	return CHECKPOINT_N_DESCRIBED +
+	       mu_conf_owned(v->owner.network, v->owner.objective, reader);
+}
+
+/* The row of one of them. The reader's are the last ones. */
 static const struct mu_option *row_of(const struct conf *v, size_t which)
 {
-	return which < CHECKPOINT_N_DESCRIBED
-		       ? mu_conf_option(v, names[which])
-		       : &v->owner.table[mu_conf_n_options + which - CHECKPOINT_N_DESCRIBED];
+	if (which < CHECKPOINT_N_DESCRIBED)
+		return mu_conf_option(v, names[which]);
+	if (which < count(v, NULL))
+		return &v->owner.table[mu_conf_n_options + which - CHECKPOINT_N_DESCRIBED];
+	return &v->owner.table[v->owner.n + which - count(v, v->owner.reader)];
 }
-
-static size_t count_described(const struct conf *v)
-{
-	return CHECKPOINT_N_DESCRIBED + mu_conf_owned(v->owner.network, v->owner.objective);
-}
-
 /* Does the file say how many positions the model has? */
 static bool has_positions(const struct checkpoint_description *d, const struct conf *v)
 {
-	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count_described(v); which++)
+	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count(v, NULL); which++)
 		if (strcmp(row_of(v, which)->name, "num-positions") == 0)
 			return !is_default(row_of(v, which), d->of[which]);
 	return false;
@@ -255,13 +255,11 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	const bool trains = !v->evaluate && !v->predict && v->text.sample == 0;
 	const bool reads = !v->benchmark && !v->summary; /* data */
 
+	if (which >= count(v, NULL))
+		return images && reads;
 	switch (which) {
 	case CHECKPOINT_NUM_CLASSES: return !reads || !text;
 	case CHECKPOINT_IMAGE_SHAPE: return images || (!reads && !v->data_dir);
-	case CHECKPOINT_RGB_MEAN:
-	case CHECKPOINT_RGB_STD:
-	case CHECKPOINT_RESIZE:
-	case CHECKPOINT_EXIF: return images && reads;
 	case CHECKPOINT_TEXT:
 	case CHECKPOINT_BUCKETS: return text && reads;
 	/* A text is written with all positions that the model has, whatever it read in training. */
@@ -369,7 +367,7 @@ static enum mu_status check_needed(const struct checkpoint_description *d, const
 {
 	enum mu_status st = MU_OK;
 
-	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count_described(v); which++) {
+	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count(v, NULL); which++) {
 		const struct mu_option *option = row_of(v, which);
 
 		if (option->record == MU_RECORD_NEEDED && is_default(option, d->of[which]) &&
@@ -422,8 +420,8 @@ static bool goes_with_objective(const struct checkpoint_description *d, const st
 {
 	const struct mu_network *network = v->owner.network;
 
-	return network && network->objective &&
-	       which >= CHECKPOINT_N_DESCRIBED + mu_conf_owned(network, NULL) &&
+	return network && network->objective && which < count(v, NULL) &&
+	       which >= CHECKPOINT_N_DESCRIBED + mu_conf_owned(network, NULL, NULL) &&
 	       strcmp(v->owner.objective->name, network->objective) != 0 &&
 	       strcmp(v->owner.objective->name, d->of[CHECKPOINT_OBJECTIVE]) == 0;
 }
@@ -453,7 +451,7 @@ static enum mu_status take(struct checkpoint_description *d, struct mu_options *
 		goto out;
 	if (!c->fine_tunes || hidden || goes_with_objective(d, v, which))
 		MU_TRY(apply_one(d, o, option, which));
-	else if (which == CHECKPOINT_RGB_MEAN || which == CHECKPOINT_RGB_STD)
+	else if (which >= count(v, NULL))
 		add(d->differs, sizeof d->differs, option->name, d->of[which]);
 out:
 	return st;
@@ -471,10 +469,11 @@ enum mu_status mu_checkpoint_description_apply(struct checkpoint_description *d,
 	c.foreign = !c.strict && is_foreign(d, v);
 	for (size_t which = 0; which <= CHECKPOINT_NUM_LAYERS; which++)
 		MU_TRY(take(d, o, v, &c, which));
-	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count_described(v); which++)
+	for (size_t which = CHECKPOINT_N_DESCRIBED; which < count(v, NULL); which++)
 		MU_TRY(take(d, o, v, &c, which));
-	for (size_t which = CHECKPOINT_NUM_LAYERS + 1; which < CHECKPOINT_N_DESCRIBED; which++)
-		MU_TRY(take(d, o, v, &c, which));
+	for (size_t which = CHECKPOINT_NUM_LAYERS + 1; which < count(v, v->owner.reader); which++)
+		if (which < CHECKPOINT_N_DESCRIBED || which >= count(v, NULL))
+			MU_TRY(take(d, o, v, &c, which));
 	/* The arrays of another network are refused as such. */
 	if (d->parameters && !(*d->network && is_foreign(d, v)))
 		MU_TRY(check_needed(d, v, o));

@@ -222,8 +222,6 @@ static enum mu_status add_data(const struct mu_engine *e, struct checkpoint_iden
 							     : "words");
 	if (tokens)
 		add(r, "seq-len", MU_RECORD_IDENTITY, "%zu", mu_shape_space(mu_input_shape(in), 0));
-	add(r, "rgb-mean", by_row, "%s", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN);
-	add(r, "rgb-std", by_row, "%s", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD);
 	add(r, "batch-size", by_row, "%zu", in->config.batch);
 	if (v->shuffle == CONF_SHUFFLE_CHUNK)
 		add(r, "shuffle", by_row, "chunk of %ld", v->shuffle_chunk);

@@ -46,16 +46,10 @@ enum mu_status mu_conf_schedule(const struct conf *v, double lr, double samples_
 
 /* ---- training.c ---- */
 
-/* The part of mu_conf_settle about defaults of the network: before the images and the facts. */
+/* The part of mu_conf_settle about defaults of the network: before the facts. *pad: as
+ * mu_reader.settle takes it. */
 enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct mu_network *network,
-				       struct conf *v);
-
-/* ---- images.c ---- */
-
-/* The part of mu_conf_settle about images: levels and presets become settings. */
-void mu_conf_images_settle(const struct mu_options *o, struct conf *v);
-/* Settled options as a config of the input. Validation: resize only. */
-struct mu_augment mu_conf_images_augment(const struct conf_images *images, enum mu_input_part part);
+				       struct conf *v, long *pad);
 
 /* ---- interface.c ---- */
 

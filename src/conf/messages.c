@@ -19,19 +19,9 @@ static const struct {
 	{"label columns", "--label-columns"},
 	{"label train", "--label-train"},
 	{"label val", "--label-val"},
-	{"max_area", "--max-random-area"},
-	{"max_aspect", "--max-random-aspect-ratio"},
-	{"max_crop", "--max-crop-size"},
-	{"max_scale", "--max-random-scale"},
-	{"min_area", "--min-random-area"},
-	{"min_aspect", "--min-random-aspect-ratio"},
-	{"min_crop", "--min-crop-size"},
-	{"min_scale", "--min-random-scale"},
 	{"num_layers", "--num-layers"},
 	{"number of classes", "--num-classes"},
 	{"prefetch buffer", "--prefetch-buffer"},
-	{"random_crop", "--random-crop"},
-	{"random_resized_crop", "--random-resized-crop"},
 	{"sequence length", "--seq-len"},
 	{"skip bad records", "--skip-bad-records"},
 	{"take network", "use --network"},
@@ -39,8 +29,24 @@ static const struct {
 	{"untied weights", "weights of their own (--tie-weights 0)"},
 };
 
+/* "setting NAME" of a reader: "--NAME". */
+static void name_settings(const struct mu_option *rows)
+{
+	char setting[64], option[64];
+
+	for (; rows && rows->name; rows++) {
+		snprintf(setting, sizeof setting, "setting %s", rows->name);
+		snprintf(option, sizeof option, "--%s", rows->name);
+		mu_trace_replace(setting, option);
+	}
+}
+
 void mu_conf_name_options(void)
 {
+	const struct mu_reader *reader;
+
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
 		mu_trace_replace(settings[i].setting, settings[i].option);
+	for (size_t i = 0; (reader = mu_input_reader_at(i)); i++)
+		name_settings(reader->settings);
 }

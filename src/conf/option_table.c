@@ -16,6 +16,7 @@
 #define RANGE(min_, max_)    .min = min_, .max = max_
 #define ADVANCED            .advanced = true
 #define EXPERT              .expert = true
+#define TRAINS              .trains = true
 #define NOW(text)           .now = text
 #define SILENT              .silent = true
 #define AUTO                .automatic = true /* at its default */
@@ -26,14 +27,12 @@
 #define WHOLE 2147483647.0
 
 static const char model[] = "model", job[] = "job and stores", rule[] = "optimiser",
-		  data[] = "data", images[] = "training images", logs[] = "log and files",
-		  about[] = "about", mxnet_words[] = "training images: MXNet's further words",
+		  data[] = "data", logs[] = "log and files", about[] = "about",
 		  one_rule[] = "settings of single optimisers", experts[] = "for experts";
 
 const struct mu_option mu_conf_options[] = {
 #include "rows/model.def"
 #include "rows/data.def"
-#include "rows/images.def"
 #include "rows/optimiser.def"
 #include "rows/job.def"
 #include "rows/files.def"

@@ -12,47 +12,8 @@
 #include <muster/net.h>
 #include <muster/storage.h>
 
-/* "123.68,116.779,103.939". Sets out only if the text is three finite numbers. */
-static enum mu_status parse_rgb(const char *option, const char *text, float *out)
-{
-	enum mu_status st = MU_OK;
-	char rest;
-	float v[3];
-
-	if (sscanf(text, "%f%c", &v[0], &rest) == 1)
-		v[1] = v[2] = v[0];
-	else if (sscanf(text, "%f,%f,%f%c", &v[0], &v[1], &v[2], &rest) != 3)
-		v[0] = NAN;
-	if (!isfinite(v[0]) || !isfinite(v[1]) || !isfinite(v[2]))
-		MU_FAIL(MU_ERR_USAGE, "--%s %s: three numbers are needed, such as %s, or one for "
-				      "all channels", option, text, TRAIN_RGB_MEAN);
-	memcpy(out, v, sizeof v);
-out:
-	return st;
-}
-
-enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3])
-{
-	enum mu_status st = MU_OK;
-
-	MU_TRY(parse_rgb("rgb-mean", v->rgb_mean ? v->rgb_mean : TRAIN_RGB_MEAN, mean));
-	MU_TRY(parse_rgb("rgb-std", v->rgb_std ? v->rgb_std : TRAIN_RGB_STD, std));
-	for (int i = 0; i < 3; i++)
-		if (std[i] <= 0)
-			MU_FAIL(MU_ERR_USAGE, "--rgb-std %s: the numbers must be above 0",
-				v->rgb_std);
-	/* Small ones beside a mean of pixels are right: dark images of 16 bits. */
-	if (std[0] < 1 && std[1] < 1 && std[2] < 1 &&
-	    (!v->rgb_mean || (mean[0] <= 1 && mean[1] <= 1 && mean[2] <= 1)))
-		MU_FAIL(MU_ERR_USAGE,
-			"--rgb-std %s: pixels are from 0 to 255; %g of values from 0 to 1 is %g "
-			"here, as for --rgb-mean",
-			v->rgb_std, (double)std[0], 255 * (double)std[0]);
-out:
-	return st;
-}
-
-static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
+static enum mu_status settle_network(const struct mu_options *o, struct conf *v,
+				     long *pad)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_network *network;
@@ -91,7 +52,7 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v)
 	if (v->num_layers == 0 && (network->traits & MU_NETWORK_LINEAR) &&
 	    mu_options_given(o, "num-layers"))
 		v->num_layers = -1;
-	MU_TRY(mu_conf_training_settle(o, network, v));
+	MU_TRY(mu_conf_training_settle(o, network, v, pad));
 out:
 	return st;
 }
@@ -245,7 +206,6 @@ static void find_facts(struct conf *v)
 	f->final_above = s->final_lr > v->lr && v->lr > 0;
 	f->warmup_above = s->warmup_begin_lr > v->lr;
 	f->uneven_verify = v->verify_steps % v->sync_period != 0;
-	f->area_crop = v->images.random_resized_crop > 0;
 	f->dynamic_scale = v->scale.dynamic;
 	f->no_best = v->best_metric && strcmp(v->best_metric, "none") == 0;
 }
@@ -270,14 +230,12 @@ out:
 static enum mu_status check_data(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
-	float mean[3], std[3];
 
 	if (!v->benchmark && !v->data_dir && !v->data_train && !v->data_val &&
 	    mu_conf_mode_has(v, CONF_MODE_HAS_JOB))
 		MU_FAIL(MU_ERR_USAGE,
 			"no data: use --data-dir DIR with files of MNIST, CIFAR or tokens, "
 			"--data-train FILE with images or a text, or --benchmark 1");
-	MU_TRY(mu_conf_rgb(v, mean, std));
 	MU_TRY(check_predict(v));
 out:
 	return st;
@@ -329,13 +287,14 @@ enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_rank
 			      struct conf *v)
 {
 	enum mu_status st = MU_OK;
+	long pad;
 
 	v->facts = (struct conf_facts){.of_text = false};
 	v->scale = (struct conf_loss_scale){.start = 0};
 	v->traffic = mu_options_given(o, "verbose") ? (enum mu_verbose)(MU_VERBOSE_NO + v->verbose)
 						    : MU_VERBOSE_ENVIRONMENT;
 	v->evaluate |= v->predict != NULL;
-	MU_TRY(settle_network(o, v));
+	MU_TRY(settle_network(o, v, &pad));
 	settle_resume(v);
 	MU_TRY(settle_save_every(v));
 	v->model_parallel = 0;
@@ -346,7 +305,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_rank
 	MU_TRY(settle_loss_scale(v));
 	MU_TRY(mu_conf_text_settle(o, v));
 	MU_TRY(mu_conf_schedule_settle(o, v));
-	mu_conf_images_settle(o, v);
+	MU_TRY(mu_conf_reader_settle(o, v, pad));
 	find_facts(v);
 	MU_TRY(mu_conf_optimizer_settle(o, v));
 	MU_TRY(mu_conf_owner_check(o, v));

@@ -89,16 +89,6 @@ struct conf_schedule {
 	long scale_with_workers, warmup_steps;
 };
 
-/* Augmentation of training images; negative: not set. */
-struct conf_images {
-	long resize, pad, fill, level, imagenet, random_crop, random_mirror, random_resized_crop,
-		min_crop, max_crop, max_rotate_angle, max_h, max_s, max_l, exif_orientation;
-	double min_area, max_area, min_aspect, max_aspect, max_shear, min_scale, max_scale,
-		brightness, contrast, saturation, pca_noise;
-	long usual_pad;    /* of a random crop, where pad is not set */
-	const char *given; /* an option that was set, for messages; NULL: none */
-};
-
 enum { TRAIN_MAX_LENGTHS = 64, TRAIN_LONGEST = 65536 };
 
 /* Texts. */
@@ -134,7 +124,7 @@ struct conf_facts {
 	bool cut_devices, cut_several, cut_ranks; /* N devices, above 1, ranks above 1 */
 	bool goes_on; /* resumes from a checkpoint */
 	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
-	bool area_crop, dynamic_scale, no_best;
+	bool dynamic_scale, no_best;
 	/* Of a job: */
 	bool servers, distributed, synchronous;
 	bool lockstep;	      /* synchronous, for several workers */
@@ -150,16 +140,16 @@ struct conf_facts {
 /*
  * The part of the options that a network, its objective and the reader of its data bring: rows
  * after the fixed ones. The reader is known from the names of the data, before options are parsed;
- * fixed are those rows that say which it is (--text), that other runs have, too (--vocab and
- * --buckets: --sample, random data), or that pictures of a folder have: the files decide on its
- * reader.
+ * fixed are those rows that say which it is (--text), or that other runs have, too (--vocab and
+ * --buckets: --sample, random data). A folder's data, which are seen later, may be pictures, and so
+ * may those that a run without data describes (--summary).
  */
 enum conf_owner_kind { CONF_NETWORK, CONF_OBJECTIVE, CONF_READER, CONF_OWNERS };
 struct conf_owner {
 	const struct mu_network *network; /* NULL: not known yet; rows of all networks */
 	const struct mu_loss *objective;  /* NULL: not known yet, or of the network's own */
-	const struct mu_reader *reader;   /* NULL: not known yet; one without settings: no data,
-					     or a folder's, which is seen later */
+	const struct mu_reader *reader;   /* NULL: not known yet */
+	const char *given; /* settled: a setting of it that was given; NULL: none was */
 	const struct mu_option *table;    /* fixed rows, then the owners': of struct mu_options */
 	size_t n;
 	/* As the struct of the network, of the objective, of the reader has them. */
@@ -219,8 +209,6 @@ struct conf {
 	const char *dump_batch; /* NULL: not set */
 	enum conf_cache data_cache;
 	long shuffle_chunk, data_nthreads, prefetch_buffer, skip_bad_records;
-	struct conf_images images;
-	const char *rgb_mean, *rgb_std; /* NULL: not set */
 	long num_examples, benchmark, num_batches, test_io, load_epoch, save_period;
 	long save_steps, keep, save_async, overwrite, verify_steps;
 	const char *save_every; /* NULL: not set; else the periods are settled */
@@ -259,10 +247,6 @@ struct conf {
 	bool check, help_all, version, info;
 };
 
-/* The means of ImageNet, as in MXNet. */
-#define TRAIN_RGB_MEAN "123.68,116.779,103.939"
-#define TRAIN_RGB_STD "1,1,1"
-
 extern const struct mu_option mu_conf_options[];
 extern const size_t mu_conf_n_options;
 
@@ -284,18 +268,22 @@ enum mu_status mu_conf_network(const struct mu_network **network, const char *na
  * network, or where that has its own. MU_ERR_USAGE: it has its own, and another is named. */
 enum mu_status mu_conf_objective(const struct mu_loss **loss, const struct mu_network *network,
 				 const char *name);
-/* Settings of both; one of them. */
-size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective);
+/* Settings of all three, any of which may be NULL; one of them. */
+size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective,
+		     const struct mu_reader *reader);
 const struct mu_option *mu_conf_owned_row(const struct mu_network *network,
-					  const struct mu_loss *objective, size_t i);
+					  const struct mu_loss *objective,
+					  const struct mu_reader *reader, size_t i);
 /* The owners' rules about their settings. */
 enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf *v);
 /* The row of an option, fixed or of this run's owners; NULL: there is none. */
 const struct mu_option *mu_conf_option(const struct conf *v, const char *name);
 /* A number among the settings of this run's network; 0: it has no such setting. */
 long mu_conf_setting(const struct conf *v, const char *name);
-/* Settings of this run's reader, if it has this name; else NULL. */
-const void *mu_conf_reader_settings(const struct conf *v, const char *reader);
+/* Settings of this run's reader, if the one of this name has the same; else NULL. */
+const void *mu_conf_reader_settings(const struct conf *v, const char *name);
+/* The part of mu_conf_settle about them; pad: as mu_reader.settle takes it. */
+enum mu_status mu_conf_reader_settle(const struct mu_options *o, struct conf *v, long pad);
 /* --ignore-class of the objective; *ignores false: none. */
 size_t mu_conf_ignored(const struct conf *v, bool *ignores);
 /* Is it --help or the like? */
@@ -335,8 +323,5 @@ enum conf_mode mu_conf_mode(const struct conf *v);
 bool mu_conf_mode_has(const struct conf *v, enum conf_mode_trait trait);
 /* "test-io": the option that asks for this mode; NULL: none does. A run may ask for several. */
 const char *mu_conf_mode_option(const struct conf *v, enum conf_mode mode);
-
-/* Values of --rgb-mean and --rgb-std, or their defaults. */
-enum mu_status mu_conf_rgb(const struct conf *v, float mean[3], float std[3]);
 
 #endif

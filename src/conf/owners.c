@@ -14,14 +14,22 @@
 #include <muster/metrics.h>
 #include <muster/net.h>
 
-enum { SLOT = 16, LIST_BYTES = 256 };
+enum { LIST_BYTES = 256 };
 
-_Static_assert(sizeof(double) <= SLOT && sizeof(char *) <= SLOT, "values of all types fit");
+/* A value of any type. */
+union slot {
+	bool flag;
+	long number;
+	double real;
+	const char *text;
+	int word;
+};
 
 /* ---- owners ---- */
 
 struct owner {
 	const char *name, *help; /* name NULL: there is none */
+	const char *whose;       /* the settings are, for messages */
 	const struct mu_option *settings;
 	const struct mu_option_rule *rules;
 	size_t n;
@@ -31,16 +39,16 @@ static struct owner of_network(const struct mu_network *network)
 {
 	if (!network)
 		return (struct owner){.name = NULL};
-	return (struct owner){network->name, network->help, network->settings, network->rules,
-			      mu_network_settings(network)};
+	return (struct owner){network->name,     network->help,  network->name,
+			      network->settings, network->rules, mu_network_settings(network)};
 }
 
 static struct owner of_loss(const struct mu_loss *loss)
 {
 	if (!loss)
 		return (struct owner){.name = NULL};
-	return (struct owner){loss->name, loss->help, loss->settings, loss->rules,
-			      mu_loss_settings(loss)};
+	return (struct owner){loss->name,     loss->help,  loss->name,
+			      loss->settings, loss->rules, mu_loss_settings(loss)};
 }
 
 static struct owner of_reader(const struct mu_reader *reader)
@@ -49,7 +57,11 @@ static struct owner of_reader(const struct mu_reader *reader)
 
 	if (!reader)
 		return owner;
-	owner = (struct owner){reader->name, reader->help, reader->settings, reader->rules, 0};
+	owner = (struct owner){.name = reader->name,
+			       .help = reader->help,
+			       .whose = reader->whose ? reader->whose : reader->help,
+			       .settings = reader->settings,
+			       .rules = reader->rules};
 	while (owner.settings && owner.settings[owner.n].name)
 		owner.n++;
 	return owner;
@@ -129,10 +141,10 @@ static bool explain(const struct mu_options *o, const char *name, char *text, si
 			if (is_first(&kinds[k], i) && find_row(&other, name))
 				used += (size_t)snprintf(text + used, nbytes - used, "%s%s",
 							 used ? ", " : "is a setting of ",
-							 kinds[k].group ? other.name : other.help);
+							 other.whose);
 		if (used > 0 && used < nbytes)
 			snprintf(text + used, nbytes - used, ", not of %s",
-				 kinds[k].group ? own.name : own.help);
+				 k == CONF_READER ? own.help : own.name);
 	}
 	return used > 0;
 }
@@ -194,8 +206,9 @@ out:
 }
 
 /* A name of several owners has one row: these are compared with what is given, no more. */
-static void add_all(struct joined *t, const struct kind *kind)
+static enum mu_status add_all(struct joined *t, const struct kind *kind)
 {
+	enum mu_status st = MU_OK;
 	size_t slot = 0;
 	struct owner owner;
 
@@ -203,9 +216,15 @@ static void add_all(struct joined *t, const struct kind *kind)
 		for (size_t k = 0; k < owner.n; k++) {
 			const struct mu_option *row = &owner.settings[k];
 
-			if (!has(t, row->name) && (slot + 1) * SLOT <= MU_SETTINGS_BYTES)
-				add(t, row, kind->offset + SLOT * slot++);
+			if (has(t, row->name))
+				continue;
+			if (slot == MU_SETTINGS_BYTES / sizeof(union slot))
+				MU_FAIL(MU_ERR_ARGUMENT, "settings of a %s: more than %zu",
+					kind->name, slot);
+			add(t, row, kind->offset + sizeof(union slot) * slot++);
 		}
+out:
+	return st;
 }
 
 static size_t count_all(const struct kind *kind)
@@ -247,7 +266,7 @@ enum mu_status mu_conf_options_open(struct mu_options *o, struct conf *v,
 		if (own.name)
 			MU_TRY(add_owner(&t, &kinds[k], &own));
 		else if (is_open(&v->owner, k))
-			add_all(&t, &kinds[k]);
+			MU_TRY(add_all(&t, &kinds[k]));
 	}
 	v->owner.table = t.of;
 	v->owner.n = t.n;
@@ -292,25 +311,49 @@ size_t mu_conf_ignored(const struct conf *v, bool *ignores)
 	return *ignores ? (size_t)value : 0;
 }
 
-const void *mu_conf_reader_settings(const struct conf *v, const char *reader)
+const void *mu_conf_reader_settings(const struct conf *v, const char *name)
 {
-	const bool is = v->owner.reader && strcmp(v->owner.reader->name, reader) == 0;
+	const struct mu_option *own = of_reader(v->owner.reader).settings;
+	const struct mu_reader *reader;
 
-	return is ? v->owner.reader_values : NULL;
+	for (size_t i = 0; own && (reader = mu_input_reader_at(i)); i++)
+		if (reader->settings == own && strcmp(reader->name, name) == 0)
+			return v->owner.reader_values;
+	return NULL;
+}
+
+enum mu_status mu_conf_reader_settle(const struct mu_options *o, struct conf *v, long pad)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_reader *reader = v->owner.reader;
+
+	v->owner.given = NULL;
+	for (size_t i = 0; i < of_reader(reader).n && !v->owner.given; i++)
+		if (mu_options_given(o, reader->settings[i].name))
+			v->owner.given = reader->settings[i].name;
+	if (reader && reader->settle)
+		st = reader->settle(v->owner.reader_values, o, pad);
+	if (st != MU_OK)
+		mu_trace_prefix("--");
+	return st;
 }
 
 /* The rows of owners follow the fixed ones. */
-size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective)
+size_t mu_conf_owned(const struct mu_network *network, const struct mu_loss *objective,
+		     const struct mu_reader *reader)
 {
-	return of_network(network).n + of_loss(objective).n;
+	return of_network(network).n + of_loss(objective).n + of_reader(reader).n;
 }
 
 const struct mu_option *mu_conf_owned_row(const struct mu_network *network,
-					  const struct mu_loss *objective, size_t i)
+					  const struct mu_loss *objective,
+					  const struct mu_reader *reader, size_t i)
 {
-	const size_t n = of_network(network).n;
+	const size_t n = of_network(network).n, m = n + of_loss(objective).n;
 
-	return i < n ? &network->settings[i] : &objective->settings[i - n];
+	return i < n   ? &network->settings[i]
+	       : i < m ? &objective->settings[i - n]
+		       : &reader->settings[i - m];
 }
 
 enum mu_status mu_conf_owner_check(const struct mu_options *o, const struct conf *v)
@@ -403,13 +446,21 @@ out:
 enum mu_status mu_conf_help(FILE *stream, bool all)
 {
 	enum mu_status st = MU_OK;
-	struct joined t = {.n = mu_conf_n_options};
+	struct joined t = {.n = 0};
 	struct mu_options o = {0};
 	struct owner owner;
+	size_t n = 0;
 
-	MU_TRY(MU_ALLOC(t.of, t.n + count_all(&kinds[CONF_READER]), "table of options"));
-	memcpy(t.of, mu_conf_options, t.n * sizeof *t.of);
-	add_all(&t, &kinds[CONF_READER]);
+	MU_TRY(MU_ALLOC(t.of, mu_conf_n_options + count_all(&kinds[CONF_READER]),
+			"table of options"));
+	/* The readers' rows beside those of the data. */
+	while (strcmp(mu_conf_options[n].group, "optimiser") != 0)
+		n++;
+	memcpy(t.of, mu_conf_options, n * sizeof *t.of);
+	t.n = n;
+	MU_TRY(add_all(&t, &kinds[CONF_READER]));
+	memcpy(t.of + t.n, mu_conf_options + n, (mu_conf_n_options - n) * sizeof *t.of);
+	t.n += mu_conf_n_options - n;
 	o.table = t.of;
 	o.n = t.n;
 	mu_options_help(&o, stream, all);

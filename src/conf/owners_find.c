@@ -8,6 +8,8 @@
 #include <muster/metrics.h>
 #include <muster/net.h>
 
+#include "input/reader.h"
+
 enum mu_status mu_conf_network(const struct mu_network **network, const char *name)
 {
 	enum mu_status st = mu_network_find(network, name);
@@ -48,9 +50,13 @@ static bool is_file(const char *name)
 	return strchr(name, '/') || mu_stem(name, ".so");
 }
 
-/* Data whose names do not say it: their settings are among the fixed rows. */
-static const struct mu_reader folders = {.name = "folders", .help = "a folder of --data-dir"},
-			      no_data = {.name = "none", .help = "a run without --data-train"};
+/* Data whose names do not say it, which may be pictures. */
+static const struct mu_reader folders = {.name = "folders",
+					 .help = "a folder of --data-dir",
+					 MU_PICTURE_SETTINGS},
+			      no_data = {.name = "none",
+					 .help = "a run without --data-train",
+					 MU_PICTURE_SETTINGS};
 
 /* The reader of the data, by what names them, not by the files, which servers may not see. */
 static enum mu_status find_reader(const struct mu_reader **reader, const struct conf *v)

@@ -8,13 +8,7 @@
 #include <stddef.h>
 
 #define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
-#define ABOUT_IMAGES \
-	"exif-orientation|resize|pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \
-	"use-imagenet-data-augmentation|random-resized-crop|min-random-area|max-random-area|" \
-	"min-random-aspect-ratio|max-random-aspect-ratio|min-crop-size|max-crop-size|" \
-	"max-random-rotate-angle|max-random-shear-ratio|min-random-scale|max-random-scale|" \
-	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
-#define OF_PICTURES "image-shape|rgb-mean|rgb-std|dump-batch|data-cache"
+#define OF_PICTURES "image-shape|dump-batch|data-cache"
 #define OF_IMAGES OF_PICTURES "|num-classes|skip-bad-records"
 #define SPLITS \
 	"group2dev|model-parallel|group2rank|model-parallel-ranks|micro-batches|time-block"
@@ -60,7 +54,6 @@ static const struct mu_option_fact facts[] = {
 	FACT(final_above, "lr"),
 	FACT(warmup_above, "lr"),
 	FACT(uneven_verify, "sync-period"),
-	FACT(area_crop, NULL),
 	FACT(dynamic_scale, NULL),
 	FACT(no_best, "best-metric"),
 };
@@ -78,10 +71,10 @@ static const struct mu_option_rule rules[] = {
 	 NEEDS = "sequences_or_sample",
 	 .why = "it is for networks that read sequences"},
 	{.option = "seq-len", IS(">0"), EXCLUDES = "buckets", .why = "both say how long they are"},
-	{.option = OF_IMAGES "|" ABOUT_IMAGES,
+	{.option = OF_IMAGES,
 	 EXCLUDES = "of_text",
 	 .why = "it is for images, and this file is read as text"},
-	{.option = OF_PICTURES "|" ABOUT_IMAGES,
+	{.option = OF_PICTURES,
 	 EXCLUDES = "of_arrays",
 	 .why = "it is for images, and these are arrays of numbers, taken as they are"},
 	{.option = "shuffle",
@@ -101,17 +94,6 @@ static const struct mu_option_rule rules[] = {
 	 BEING(">0"),
 	 .why = "it is an accuracy; --sample-top-k draws from the K likeliest"},
 	{.option = "sample", IS(">0"), NEEDS = "vocab|model-prefix", .why = "it needs a word list"},
-	{.option = ABOUT_IMAGES "|rgb-mean|rgb-std",
-	 EXCLUDES = "benchmark",
-	 BEING("1"),
-	 .why = "it is for images from files"},
-	{.option = "use-imagenet-data-augmentation",
-	 IS("1"),
-	 EXCLUDES = "data-aug-level",
-	 .why = "use one of them"},
-	{.option = "min-random-area|max-random-area",
-	 NEEDS = "area_crop",
-	 .why = "it needs --random-resized-crop 1: a crop of fixed size has no random area"},
 
 	/* the log */
 	{.option = "quiet",

@@ -28,10 +28,8 @@ struct conf_void {
 	bool no_convolutions, no_attention, no_gammas; /* in the network */
 	bool no_gpus, one_device, one_rank, one_worker;
 	bool no_threads;    /* that read the data */
-	bool no_images;	    /* in these data */
 	bool no_bad_records; /* none of them is read by itself */
-	bool cut_off;	    /* what the padding adds, by the crop of the middle */
-	bool no_outside;    /* no step of the augmentation shows what is outside of an image */
+	bool idle;	    /* a setting of the reader has nothing to work on */
 	bool given_weights; /* all weights are a file's */
 	bool few_samples, few_steps; /* than the options ask for */
 	bool few_validation, few_validations;	   /* samples of it; validations of the run */

@@ -50,7 +50,7 @@ static double scaled_lr(const struct conf *v, const struct mu_training *t)
 }
 
 enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct mu_network *network,
-				       struct conf *v)
+				       struct conf *v, long *pad)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_training t = choose(v, network);
@@ -60,7 +60,7 @@ enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct 
 			 !v->global_batch_size;
 	if (!mu_options_given(o, "batch-size"))
 		v->batch_size = t.batch;
-	v->images.usual_pad = t.pad;
+	*pad = t.pad;
 	v->network_lr = false;
 	if (mu_options_given(o, "lr"))
 		goto out;

@@ -8,12 +8,6 @@
 #include <stddef.h>
 
 #define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
-#define OF_TRAINING_IMAGES \
-	"pad-size|fill-value|random-crop|random-mirror|data-aug-level|" \
-	"use-imagenet-data-augmentation|random-resized-crop|min-random-area|max-random-area|" \
-	"min-random-aspect-ratio|max-random-aspect-ratio|min-crop-size|max-crop-size|" \
-	"max-random-rotate-angle|max-random-shear-ratio|min-random-scale|max-random-scale|" \
-	"brightness|contrast|saturation|max-random-h|max-random-s|max-random-l|pca-noise"
 #define ABOUT_LEARNING \
 	"num-epochs|lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|plateau-improvement|" \
 	"lr-power|final-lr|warmup-epochs|warmup-steps|warmup-strategy|warmup-begin-lr|" \
@@ -45,10 +39,8 @@ static const struct mu_option_fact facts[] = {
 	FACT(one_rank, NULL),
 	FACT(one_worker, NULL),
 	FACT(no_threads, NULL),
-	FACT(no_images, NULL),
 	FACT(no_bad_records, NULL),
-	FACT(cut_off, NULL),
-	FACT(no_outside, NULL),
+	FACT(idle, NULL),
 	FACT(given_weights, "load|resume|load-epoch"),
 	FACT(few_samples, NULL),
 	FACT(few_validation, NULL),
@@ -61,9 +53,6 @@ static const struct mu_option_rule rules[] = {
 	{.option = "model-prefix", EXCLUDES = "unsaved", .why = "nothing is saved"},
 	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample",
 	 .why = "nothing is trained"},
-	{.option = "num-examples|shuffle|shuffle-chunk|" OF_TRAINING_IMAGES,
-	 EXCLUDES = "no_training_data",
-	 .why = "no training data are read"},
 	{.option = ABOUT_READING, EXCLUDES = "unread", .why = "no data are read"},
 	{.option = "seed", EXCLUDES = "undrawn", .why = "nothing is drawn at random"},
 	{.option = "conv-algo|conv-table", EXCLUDES = "no_convolutions",
@@ -80,16 +69,8 @@ static const struct mu_option_rule rules[] = {
 	 .why = "no threads read these data"},
 	{.option = "skip-bad-records", EXCLUDES = "no_bad_records",
 	 .why = "a sample of these data cannot be bad alone"},
-	{.option = "exif-orientation", EXCLUDES = "no_images",
-	 .why = "these data are no images to decode"},
 	{.option = "prefetch-buffer", EXCLUDES = "data-nthreads", BEING("0"),
 	 .why = "the training thread reads"},
-	{.option = "pad-size", EXCLUDES = "cut_off",
-	 .why = "the middle of an image is taken, without what is around it: --random-crop 1 "
-		"takes other parts"},
-	{.option = "fill-value", EXCLUDES = "no_outside",
-	 .why = "no step shows what is outside of an image: --pad-size and "
-		"--max-random-rotate-angle do"},
 	{.option = "initializer", EXCLUDES = "given_weights", .why = "the weights are the file's"},
 	{.option = "num-examples", EXCLUDES = "few_samples", .why = "there are fewer samples"},
 	{.option = "max-val-samples", EXCLUDES = "few_validation",

@@ -68,13 +68,16 @@ static enum mu_status check_sizes(const struct mu_augment *a, const struct mu_sh
 		MU_FAIL(MU_ERR_USAGE, "image shape %s: from 1 to %zu pixels are possible", text,
 			MU_IMAGE_MAX_PIXELS);
 	if (a->min_crop > a->max_crop)
-		MU_FAIL(MU_ERR_USAGE, "min_crop %zu is more than max_crop %zu", a->min_crop,
-			a->max_crop);
+		MU_FAIL(MU_ERR_USAGE,
+			"setting min-crop-size %ld is more than setting max-crop-size %ld",
+			a->min_crop, a->max_crop);
 	if (a->max_crop > 0 && a->min_crop == 0)
-		MU_FAIL(MU_ERR_USAGE, "max_crop %zu needs min_crop", a->max_crop);
+		MU_FAIL(MU_ERR_USAGE, "setting max-crop-size %ld needs setting min-crop-size",
+			a->max_crop);
 	if (a->random_resized_crop && (a->random_crop || a->max_crop > 0))
-		MU_FAIL(MU_ERR_USAGE, "random_resized_crop 1 takes the place of random_crop 1, "
-				      "min_crop and max_crop: give one of them");
+		MU_FAIL(MU_ERR_USAGE, "setting random-resized-crop 1 takes the place of setting "
+				      "random-crop 1, setting min-crop-size and setting "
+				      "max-crop-size: give one of them");
 out:
 	return st;
 }
@@ -85,17 +88,22 @@ enum mu_status mu_augment_check(const struct mu_augment *a, const struct mu_shap
 
 	MU_TRY(check_sizes(a, shape));
 	if (or_one(a->min_scale) > or_one(a->max_scale))
-		MU_FAIL(MU_ERR_USAGE, "min_scale %g is more than max_scale %g",
+		MU_FAIL(MU_ERR_USAGE,
+			"setting min-random-scale %g is more than setting max-random-scale %g",
 			or_one(a->min_scale), or_one(a->max_scale));
 	if (or_one(a->min_area) > or_one(a->max_area))
-		MU_FAIL(MU_ERR_USAGE, "min_area %g is more than max_area %g", or_one(a->min_area),
-			or_one(a->max_area));
+		MU_FAIL(MU_ERR_USAGE,
+			"setting min-random-area %g is more than setting max-random-area %g",
+			or_one(a->min_area), or_one(a->max_area));
 	if (a->min_aspect > a->max_aspect)
-		MU_FAIL(MU_ERR_USAGE, "min_aspect %g is more than max_aspect %g", a->min_aspect,
-			a->max_aspect);
+		MU_FAIL(MU_ERR_USAGE,
+			"setting min-random-aspect-ratio %g is more than setting "
+			"max-random-aspect-ratio %g",
+			a->min_aspect, a->max_aspect);
 	if (least_aspect(a) <= 0)
 		MU_FAIL(MU_ERR_USAGE,
-			"max_aspect %g without min_aspect: ratios "
+			"setting max-random-aspect-ratio %g without setting "
+			"min-random-aspect-ratio: ratios "
 			"are from 1 - %g to 1 + %g, so it must be below 1",
 			a->max_aspect, a->max_aspect, a->max_aspect);
 out:
@@ -119,8 +127,7 @@ bool mu_augment_is_none(const struct mu_augment *a)
 
 bool mu_augment_keeps_bytes(const struct mu_augment *a, const struct mu_shape *shape)
 {
-	return mu_shape_channels(shape) == 3 && !has_colour(a) && a->fill >= 0 && a->fill <= 255 &&
-	       a->fill == floorf(a->fill);
+	return mu_shape_channels(shape) == 3 && !has_colour(a) && a->fill >= 0 && a->fill <= 255;
 }
 
 /* ---- draws ---- */
@@ -142,7 +149,7 @@ static void turn(const struct mu_augment *a, const struct mu_random *key, struct
 {
 	struct mu_affine affine = {
 		.shear = between(key, DRAW_SHEAR, -a->max_shear, a->max_shear),
-		.angle = (double)up_to(key, DRAW_ANGLE, 2 * a->max_rotate_angle) -
+		.angle = (double)up_to(key, DRAW_ANGLE, 2 * (size_t)a->max_rotate_angle) -
 			 (double)a->max_rotate_angle,
 		.scale = between(key, DRAW_SCALE, or_one(a->min_scale), or_one(a->max_scale)),
 		.aspect = 1,
@@ -195,13 +202,14 @@ static enum mu_status crop_square(const struct mu_augment *a, const struct mu_ra
 				  const struct mu_picture *to, struct mu_geometry *g)
 {
 	enum mu_status st = MU_OK;
-	size_t n = a->min_crop + up_to(key, DRAW_CROP_SIZE, a->max_crop - a->min_crop);
+	const size_t most = (size_t)a->max_crop, least = (size_t)a->min_crop;
+	const size_t n = least + up_to(key, DRAW_CROP_SIZE, most - least);
 
-	if (g->h < a->max_crop || g->w < a->max_crop)
+	if (g->h < most || g->w < most)
 		MU_FAIL(MU_ERR_FORMAT,
-			"image of %zu x %zu pixels after resize and padding; max_crop %zu "
-			"needs so many at each side",
-			g->h, g->w, a->max_crop);
+			"image of %zu x %zu pixels after resize and padding; setting "
+			"max-crop-size %zu needs so many at each side",
+			g->h, g->w, most);
 	crop(g, n, n, a->random_crop ? key : NULL);
 	mu_geometry_resize(g, to->h, to->w);
 out:
@@ -226,11 +234,11 @@ enum mu_status mu_augment_geometry(const struct mu_augment *a, const struct mu_r
 
 	mu_geometry_start(g, h, w);
 	if (a->resize > 0)
-		mu_geometry_resize_shorter(g, a->resize);
+		mu_geometry_resize_shorter(g, (size_t)a->resize);
 	if (has_affine(a))
 		turn(a, key, g);
 	if (a->pad > 0)
-		mu_geometry_pad(g, a->pad);
+		mu_geometry_pad(g, (size_t)a->pad);
 	if (!a->random_resized_crop && a->max_crop > 0) {
 		MU_TRY(crop_square(a, key, &to, g));
 	} else if (!a->random_resized_crop || !crop_and_resize(a, key, &to, g)) {
@@ -264,7 +272,7 @@ static void jitter(const struct mu_augment *a, const struct mu_random *key, floa
 	}
 }
 
-static float shift(const struct mu_random *key, uint64_t element, size_t most)
+static float shift(const struct mu_random *key, uint64_t element, long most)
 {
 	double u1 = between(key, element, -1, 1), u2 = between(key, element + 1, -1, 1);
 
@@ -339,7 +347,7 @@ static enum mu_status finish(const struct mu_augment_task *task, const struct mu
 	const size_t channels = mu_shape_channels(task->shape);
 	const bool deep = worker->image.low, grey = channels == 1;
 	const bool direct = !grey && !deep && !has_colour(task->augment);
-	struct mu_image_values values = {.fill = task->augment->fill, .std = {1, 1, 1}};
+	struct mu_image_values values = {.fill = (float)task->augment->fill, .std = {1, 1, 1}};
 	float *rgb = out;
 
 	if (task->bytes && !deep)

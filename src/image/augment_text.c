@@ -31,9 +31,9 @@ static void add_geometry(const struct mu_augment *a, struct text *t)
 	if (a->as_stored)
 		add(t, "as stored, not turned upright");
 	if (a->resize)
-		add(t, "shorter edge to %zu", a->resize);
+		add(t, "shorter edge to %ld", a->resize);
 	if (a->max_rotate_angle)
-		add(t, "turned by up to %zu degrees", a->max_rotate_angle);
+		add(t, "turned by up to %ld degrees", a->max_rotate_angle);
 	if (a->max_shear > 0)
 		add(t, "sheared by up to %g", a->max_shear);
 	if (a->min_scale > 0 || a->max_scale > 0)
@@ -43,9 +43,9 @@ static void add_geometry(const struct mu_augment *a, struct text *t)
 		add(t, "aspect %g to %g", a->min_aspect > 0 ? a->min_aspect : 1 - a->max_aspect,
 		    a->min_aspect > 0 ? a->max_aspect : 1 + a->max_aspect);
 	if (a->pad)
-		add(t, "%zu pixels of %g around", a->pad, (double)a->fill);
+		add(t, "%ld pixels of %ld around", a->pad, a->fill);
 	if (a->max_crop)
-		add(t, "squares of %zu to %zu pixels", a->min_crop, a->max_crop);
+		add(t, "squares of %ld to %ld pixels", a->min_crop, a->max_crop);
 	if (a->random_resized_crop)
 		add(t, "random areas of %g to %g", a->min_area > 0 ? a->min_area : 1,
 		    a->max_area > 0 ? a->max_area : 1);
@@ -63,7 +63,7 @@ void mu_augment_describe(const struct mu_augment *a, char *text, size_t nbytes)
 		add(&t, "brightness, contrast, saturation +-%g, %g, %g", a->brightness, a->contrast,
 		    a->saturation);
 	if (a->max_h + a->max_s + a->max_l > 0)
-		add(&t, "hue, saturation, lightness +-%zu, %zu, %zu", a->max_h, a->max_s, a->max_l);
+		add(&t, "hue, saturation, lightness +-%ld, %ld, %ld", a->max_h, a->max_s, a->max_l);
 	if (a->pca_noise > 0)
 		add(&t, "PCA noise of %g", a->pca_noise);
 	if (a->random_mirror)

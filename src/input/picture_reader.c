@@ -469,8 +469,7 @@ const struct mu_reader mu_reader_cifar = {
 	.help = "colour images of 32 x 32 pixels in CIFAR-10's or CIFAR-100's binary files",
 	.files = "data_batch_1.bin, ... and test_batch.bin, also in cifar-10-batches-bin, or "
 		 "train.bin and test.bin, also in cifar-100-binary",
-	.settings_nbytes = sizeof(struct mu_picture_settings),
-	.colour_images = true,
+	MU_PICTURE_SETTINGS,
 	.knows_classes = true,
 	.find = find_cifar,
 	.count = count_cifar,

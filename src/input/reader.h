@@ -39,6 +39,16 @@ struct mu_field *mu_input_declare_data(struct mu_input *in, enum mu_number numbe
 				       const struct mu_shape *shape);
 void mu_input_declare_labels(struct mu_input *in, enum mu_number number, size_t width);
 
+/* pictures.c: settings of readers of images (struct mu_picture_settings). */
+#define MU_PICTURE_SETTINGS \
+	.settings = mu_picture_options, .rules = mu_picture_rules, .whose = "colour images", \
+	.settle = mu_picture_settle, .idle = mu_picture_idle, \
+	.settings_nbytes = sizeof(struct mu_picture_settings), .colour_images = true
+extern const struct mu_option mu_picture_options[];
+extern const struct mu_option_rule mu_picture_rules[];
+enum mu_status mu_picture_settle(void *settings, const struct mu_options *o, long pad);
+const char *mu_picture_idle(const struct mu_input *in, const char *setting);
+
 /* For readers of images: how to augment record i. */
 struct mu_augment_task mu_input_task(const struct mu_input *in, struct mu_input_thread *thread,
 				     size_t record);

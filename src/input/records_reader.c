@@ -7,24 +7,6 @@
 #include "cache.h"
 #include "reader.h"
 
-#define TEXT(name_, member) \
-	.name = name_, .type = MU_OPTION_STRING, \
-	.offset = offsetof(struct mu_picture_settings, member)
-
-static const struct mu_option settings[] = {
-	{TEXT("data-train-idx", data_train_idx), .group = "for experts", .expert = true,
-	 .help = "FILE  index of the .rec file (the .idx file of the same name)"},
-	{TEXT("data-val-idx", data_val_idx), .group = "for experts", .expert = true,
-	 .help = "FILE  index of the .rec file for validation"},
-	{.name = NULL},
-};
-
-static const struct mu_option_rule rules[] = {
-	{.option = "data-train-idx", .relation = MU_OPTION_NEEDS, .other = "data-train"},
-	{.option = "data-val-idx", .relation = MU_OPTION_NEEDS, .other = "data-val"},
-	{.option = NULL},
-};
-
 enum { TEXT_BYTES = 512 };
 
 struct records {
@@ -40,7 +22,7 @@ static void report_enlarged(const struct mu_input *in, const struct mu_image_wor
 {
 	struct records *r = in->impl;
 	const struct mu_augment *a = &mu_input_pictures(in)->augment;
-	const size_t h = image->h + 2 * a->pad, w = image->w + 2 * a->pad;
+	const size_t pad = (size_t)a->pad, h = image->h + 2 * pad, w = image->w + 2 * pad;
 	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
 
 	if ((h >= p.h && w >= p.w) || in->config.worker != 0 || a->resize > 0 ||
@@ -281,10 +263,7 @@ static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *t
 const struct mu_reader mu_reader_records = {
 	.name = "records",
 	.help = "images in RecordIO or HDF5 files or in folders",
-	.settings = settings,
-	.rules = rules,
-	.settings_nbytes = sizeof(struct mu_picture_settings),
-	.colour_images = true,
+	MU_PICTURE_SETTINGS,
 	.knows_classes = true,
 	.threads = true,
 	.bad_records = true,

@@ -44,19 +44,6 @@ static void find_modes(struct conf_void *f)
 	f->given_weights = v->load && !v->skip_mismatch;
 }
 
-/* Does the crop of the middle cut off what the padding adds? Not where an image is too small. */
-static bool is_cut_off(const struct mu_input *in, const struct mu_augment *a)
-{
-	const struct mu_picture p = mu_sample_picture(mu_input_shape(in));
-	struct mu_picture from = mu_sample_picture(&in->about.stored);
-
-	if (a->resize > 0)
-		from.h = from.w = a->resize;
-	return a->pad > 0 && !a->random_crop && !a->random_resized_crop && a->max_crop == 0 &&
-	       a->max_rotate_angle == 0 && a->max_shear <= 0 && a->min_scale <= 0 &&
-	       a->max_scale <= 0 && a->max_aspect <= 0 && from.h >= p.h && from.w >= p.w;
-}
-
 /* Validations of a run from its start. */
 static size_t count_validations(const struct conf *v, size_t steps)
 {
@@ -70,14 +57,9 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 {
 	const struct conf *v = e->conf;
 	const struct mu_input *in = e->train;
-	const struct mu_augment a = mu_conf_images_augment(&v->images, MU_INPUT_TRAIN);
 
 	f->no_threads = !in->ops->threads || in->about.in_memory;
-	f->no_images = !in->ops->colour_images;
 	f->no_bad_records = !in->ops->bad_records;
-	f->cut_off = is_cut_off(in, &a);
-	f->no_outside = (a.pad == 0 || f->cut_off) && a.max_rotate_angle == 0 && a.max_shear <= 0 &&
-			a.min_scale <= 0 && a.max_scale <= 0 && a.max_aspect <= 0;
 	f->few_samples = in->n < (size_t)v->num_examples;
 	f->few_validation = e->validate && e->validate->n < (size_t)v->max_val_samples;
 	f->few_validations = e->validate && e->steps > 0 && !f->conf.facts.goes_on &&
@@ -138,13 +120,48 @@ static void warn_of_steps(const struct conf *v, size_t steps)
 			    s->step_epochs, v->num_epochs, parsed.steps[parsed.n_steps - 1]);
 }
 
+static void tell(const struct mu_options *o, const struct mu_option_rule *rule)
+{
+	char line[LINE_BYTES];
+
+	if (mu_option_rule_void(o, &mu_conf_void_rules, rule, line, sizeof line))
+		mu_log_warn("%s", line);
+}
+
+static void tell_of_training(const struct mu_options *o)
+{
+	char names[LINE_BYTES] = "";
+	const struct mu_option_rule rule = {.option = names,
+					    .relation = MU_OPTION_EXCLUDES,
+					    .other = "no_training_data",
+					    .why = "no training data are read"};
+
+	for (size_t i = 0, n = 0; i < o->n && n < sizeof names; i++)
+		if (o->table[i].trains)
+			n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "|" : "",
+					      o->table[i].name);
+	tell(o, &rule);
+}
+
+static void tell_of_reader(struct mu_options *o, const struct mu_input *in)
+{
+	struct mu_option_rule rule = {.relation = MU_OPTION_EXCLUDES, .other = "idle"};
+
+	((struct conf_void *)o->values)->idle = true;
+	for (const struct mu_option *row = in->ops->settings; in->ops->idle && row->name; row++) {
+		rule.option = row->name;
+		rule.why = in->ops->idle(in, row->name);
+		if (rule.why)
+			tell(o, &rule);
+	}
+}
+
 void mu_report_void(const struct conf *conf, const struct mu_options *options,
 		    const struct report_view *view)
 {
 	const struct mu_engine *e = view ? view->engine : NULL;
 	struct mu_options o = *options;
 	struct conf_void v = {.conf = *conf};
-	char line[LINE_BYTES];
 
 	o.values = &v;
 	warn_of_modes(options, conf);
@@ -160,9 +177,10 @@ void mu_report_void(const struct conf *conf, const struct mu_options *options,
 			find_network(e, &v);
 	}
 	for (size_t i = 0; i < mu_conf_void_rules.n; i++)
-		if (mu_option_rule_void(&o, &mu_conf_void_rules, &mu_conf_void_rules.of[i], line,
-					sizeof line))
-			mu_log_warn("%s", line);
+		tell(&o, &mu_conf_void_rules.of[i]);
+	tell_of_training(&o);
+	if (e)
+		tell_of_reader(&o, e->train);
 	if (e && e->steps > 0 && !v.untrained)
 		warn_of_steps(conf, e->steps);
 }

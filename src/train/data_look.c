@@ -67,8 +67,8 @@ static bool fits(const struct conf *v, const struct mu_network *network,
 }
 
 /* The shape of encoded images: their own, or the network's; and why. */
-static enum mu_status choose_shape(const struct conf *v, const struct mu_records *r, size_t n,
-				   struct train_look *look)
+static enum mu_status choose_shape(const struct conf *v, const struct mu_picture_settings *s,
+				   const struct mu_records *r, size_t n, struct train_look *look)
 {
 	enum mu_status st = MU_OK;
 	static const char cure[] = "; --image-shape C,H,W sets another";
@@ -82,7 +82,7 @@ static enum mu_status choose_shape(const struct conf *v, const struct mu_records
 	MU_TRY(mu_network_find(&network, v->network));
 	if (network->shape.ndims != 4)
 		goto out;
-	MU_TRY(find_sizes(r, n, v->images.exif_orientation != 0, &sizes));
+	MU_TRY(find_sizes(r, n, s->exif_orientation, &sizes));
 	usual = mu_sample_picture(&network->shape);
 	shape = (struct mu_shape)MU_SAMPLE(usual.c, sizes.h, sizes.w);
 	side = usual.h > WHOLE_SIDE ? usual.h : WHOLE_SIDE;
@@ -119,9 +119,9 @@ static enum mu_status look_at_records(const struct conf *v, struct train_look *l
 	MU_TRY(mu_records_open(&r, v->data_train, &config));
 	mu_records_info(r, &info);
 	look->n = info.n;
-	if (!v->image_shape && v->images.resize == 0 && info.n > 0 &&
+	if (!v->image_shape && s && s->augment.resize == 0 && info.n > 0 &&
 	    info.kind == MU_RECORD_ENCODED)
-		MU_TRY(choose_shape(v, r, info.n, look));
+		MU_TRY(choose_shape(v, s, r, info.n, look));
 out:
 	mu_records_close(r);
 	return st;

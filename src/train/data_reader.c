@@ -47,21 +47,9 @@ struct reading {
 	const struct conf *v;
 	const struct mu_network *network;
 	const struct mu_vocabulary *vocabulary;
-	enum mu_input_part part;
 };
 
 _Static_assert(sizeof(union train_reader_settings) <= MU_SETTINGS_BYTES, "of struct conf_owner");
-
-/* Options of the reader itself, if they were parsed as such. */
-#define COPY_OPTIONS(to, v, name) copy_options(&(to), sizeof(to), (v), (name))
-static void copy_options(void *to, size_t nbytes, const struct conf *v, const char *reader)
-{
-	const void *given = mu_conf_reader_settings(v, reader);
-
-	memset(to, 0, nbytes);
-	if (given)
-		memcpy(to, given, nbytes);
-}
 
 /* Settled: validation data are read in the place of training data, to evaluate. */
 static bool swaps(const struct conf *v)
@@ -71,7 +59,6 @@ static bool swaps(const struct conf *v)
 
 static enum mu_status set_arrays(const struct reading *r, union train_reader_settings *s)
 {
-	COPY_OPTIONS(s->arrays, r->v, "arrays");
 	if (swaps(r->v))
 		s->arrays.label_train = s->arrays.label_val;
 	s->arrays.ignored = mu_conf_ignored(r->v, &s->arrays.ignores);
@@ -80,16 +67,9 @@ static enum mu_status set_arrays(const struct reading *r, union train_reader_set
 
 static enum mu_status set_pictures(const struct reading *r, union train_reader_settings *s)
 {
-	enum mu_status st = MU_OK;
-
-	COPY_OPTIONS(s->pictures, r->v, "records");
 	if (swaps(r->v))
 		s->pictures.data_train_idx = s->pictures.data_val_idx;
-	s->pictures.augment = mu_conf_images_augment(&r->v->images, r->part);
-	MU_TRY(mu_train_find_shape(r->v, r->network, &s->pictures.net_shape));
-	MU_TRY(mu_conf_rgb(r->v, s->pictures.mean, s->pictures.std));
-out:
-	return st;
+	return mu_train_find_shape(r->v, r->network, &s->pictures.net_shape);
 }
 
 static enum mu_status set_synthetic(const struct reading *r, union train_reader_settings *s)
@@ -127,8 +107,15 @@ enum mu_status mu_train_reader_set(const struct conf *v, const struct mu_network
 				   struct mu_input_config *config, union train_reader_settings *s)
 {
 	enum mu_status st = MU_OK;
-	const struct reading r = {v, network, vocabulary, config->part};
+	const struct reading r = {v, network, vocabulary};
+	const struct mu_reader *reader;
+	const void *options;
 
+	memset(s, 0, sizeof *s);
+	MU_TRY(mu_input_reader(config->reader, &reader));
+	options = mu_conf_reader_settings(v, config->reader);
+	if (options)
+		memcpy(s, options, reader->settings_nbytes);
 	config->settings = s;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (strcmp(kinds[i].reader, config->reader) == 0)
@@ -144,6 +131,7 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 {
 	enum mu_status st = MU_OK;
 	const struct mu_reader *reader;
+	const char *given;
 
 	config->values = v->facts.of_values;
 	config->classes = config->values ? 0 : (size_t)v->num_classes;
@@ -167,16 +155,14 @@ enum mu_status mu_train_choose_reader(const struct conf *v, const struct mu_netw
 		config->reader = reader->name;
 		if (!v->image_shape)
 			config->shape = (struct mu_shape){0};
-		if (!reader->colour_images && (v->image_shape || v->rgb_mean || v->rgb_std))
-			MU_FAIL(MU_ERR_USAGE,
-				"--image-shape, --rgb-mean and --rgb-std are for colour images; %s "
-				"holds %s files, which bring their own shape",
-				v->data_dir, reader->name);
-		if (!reader->colour_images && v->images.given)
+		given = !reader->colour_images && v->image_shape ? "image-shape"
+			: !mu_conf_reader_settings(v, reader->name) ? v->owner.given
+								 : NULL;
+		if (given)
 			MU_FAIL(MU_ERR_USAGE,
 				"--%s is for colour images; %s holds %s files, which are taken as "
 				"they are",
-				v->images.given, v->data_dir, reader->name);
+				given, v->data_dir, reader->name);
 		if (reader->knows_classes)
 			goto out;
 	}
