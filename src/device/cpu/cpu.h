@@ -298,7 +298,7 @@ enum mu_status mu_cpu_from_plain(struct mu_device *device, const struct mu_shape
 enum mu_status mu_cpu_to_plain(struct mu_device *device, const struct mu_shape *shape,
 			       const void *layout, const float *in, float *plain);
 
-/* ---- cpu/math.c: vector loops, with an error of some 1e-7; NaN stays NaN ---- */
+/* ---- cpu/shared/math.c: vector loops, with an error of some 1e-7; NaN stays NaN ---- */
 
 /* x = sigmoid(x), in place; y = tanh(x), y may be x. */
 void mu_cpu_sigmoid(float *x, size_t n);

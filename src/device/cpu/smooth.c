@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Smooth activations, whose gradient needs the input. In float32 those with tanh are loops of our
- * own: oneDNN's look into tables, which takes more than three times as long with AVX2.
+ * Smooth activations, whose gradient needs the input. Those of which oneDNN has no such parameter
+ * are loops of our own in float32, and there those with tanh, too: oneDNN's look into tables, which
+ * takes more than three times as long with AVX2.
  */
 #include "cpu.h"
 
@@ -9,14 +10,99 @@
 
 #include <muster/base.h>
 
-/* ---- by our own loops ---- */
+#include "device/cpu/shared/exponential.h"
 
-typedef void function_of(const float *x, float *y, size_t n);
+/* ---- by our own loops: values, and dx = dy times the slope at x, with the parameter p ---- */
+
+MU_LOOP static void softplus(const float *restrict x, float *restrict y, size_t n, float p)
+{
+	const float share = 1 / p;
+
+	for (size_t i = 0; i < n; i++)
+		y[i] = (x[i] > 0 ? x[i] : 0) + share * log_of_1_and_exponential(p * x[i]);
+}
+
+MU_LOOP static void softplus_back(const float *restrict x, const float *restrict dy,
+				  float *restrict dx, size_t n, float p)
+{
+	for (size_t i = 0; i < n; i++)
+		dx[i] = dy[i] / (1 + exponential(-p * x[i]));
+}
+
+MU_LOOP static void scaled_tanh(const float *restrict x, float *restrict y, size_t n, float p)
+{
+	for (size_t i = 0; i < n; i++)
+		y[i] = p * tangent(x[i]);
+}
+
+/* 1 - tanh(x)^2 is 4 e / (1 + e)^2 with e = e^-2|x|. */
+MU_LOOP static void scaled_tanh_back(const float *restrict x, const float *restrict dy,
+				     float *restrict dx, size_t n, float p)
+{
+	for (size_t i = 0; i < n; i++) {
+		const float e = exponential(-2 * fabsf(x[i])), share = 1 / (1 + e);
+
+		dx[i] = dy[i] * p * 4 * e * share * share;
+	}
+}
+
+/* e^x - 1 is 2 t / (1 - t) with t = tanh(x / 2), which small values keep exact. */
+MU_LOOP static void elu(const float *restrict x, float *restrict y, size_t n, float p)
+{
+	for (size_t i = 0; i < n; i++) {
+		const float t = tangent(0.5f * x[i]);
+
+		y[i] = x[i] > 0 ? x[i] : p * (2 * t / (1 - t));
+	}
+}
+
+MU_LOOP static void elu_back(const float *restrict x, const float *restrict dy, float *restrict dx,
+			     size_t n, float p)
+{
+	for (size_t i = 0; i < n; i++) {
+		const float slope = p * exponential(x[i]);
+
+		dx[i] = x[i] > 0 ? dy[i] : dy[i] * slope;
+	}
+}
+
+static void gelu(const float *x, float *y, size_t n, float p)
+{
+	(void)p;
+	mu_cpu_gelu(x, y, n);
+}
+
+static void gelu_back(const float *x, const float *dy, float *dx, size_t n, float p)
+{
+	(void)p;
+	mu_cpu_gelu_back(x, dy, dx, n);
+}
+
+static void tanh_of(const float *x, float *y, size_t n, float p)
+{
+	(void)p;
+	mu_cpu_tanh(x, y, n);
+}
+
+typedef void values_of(const float *x, float *y, size_t n, float p);
+typedef void gradient_of(const float *x, const float *dy, float *dx, size_t n, float p);
+
+static const struct own {
+	values_of *values;
+	gradient_of *gradient;
+} own_loops[MU_ACTIVATION_N] = {
+	[MU_ACTIVATION_GELU_TANH] = {gelu, gelu_back},
+	[MU_ACTIVATION_ELU] = {elu, elu_back},
+	[MU_ACTIVATION_SOFTPLUS] = {softplus, softplus_back},
+	[MU_ACTIVATION_SCALED_TANH] = {scaled_tanh, scaled_tanh_back},
+};
 
 struct loop {
-	function_of *function;
-	int x, y, dy, dx; /* memories of one layout */
-	size_t n;         /* floats, padding included */
+	values_of *values;
+	gradient_of *gradient;
+	float p;
+	int x, y, x_again, dy, dx; /* memories of one layout */
+	size_t n;                  /* floats, padding included */
 };
 
 /* Of a part, in whole lines of the cache. */
@@ -44,21 +130,21 @@ static void forward(struct mu_op *op, struct cpu_part part)
 	const struct loop *l = loop_of(op);
 	const struct range r = range_of(l, part);
 
-	l->function((const float *)mu_cpu_pointer(op, l->x) + r.from,
-		    (float *)mu_cpu_pointer(op, l->y) + r.from, r.n);
+	l->values((const float *)mu_cpu_pointer(op, l->x) + r.from,
+		  (float *)mu_cpu_pointer(op, l->y) + r.from, r.n, l->p);
 }
 
-static void backward_gelu(struct mu_op *op, struct cpu_part part)
+static void backward(struct mu_op *op, struct cpu_part part)
 {
 	const struct loop *l = loop_of(op);
 	const struct range r = range_of(l, part);
 
-	mu_cpu_gelu_back((const float *)mu_cpu_pointer(op, l->x) + r.from,
-			 (const float *)mu_cpu_pointer(op, l->dy) + r.from,
-			 (float *)mu_cpu_pointer(op, l->dx) + r.from, r.n);
+	l->gradient((const float *)mu_cpu_pointer(op, l->x_again) + r.from,
+		    (const float *)mu_cpu_pointer(op, l->dy) + r.from,
+		    (float *)mu_cpu_pointer(op, l->dx) + r.from, r.n, l->p);
 }
 
-static enum mu_status plan_forward(struct cpu_plan *p, function_of *function, int x, int y)
+static enum mu_status plan_forward(struct cpu_plan *p, const struct loop *with)
 {
 	enum mu_status st = MU_OK;
 	struct loop *l = malloc(sizeof *l);
@@ -66,8 +152,8 @@ static enum mu_status plan_forward(struct cpu_plan *p, function_of *function, in
 	p->impl->own = l;
 	if (!l)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", p->op->name);
-	*l = (struct loop){function, x, y, -1, -1,
-			   mu_dnnl_nbytes(mu_cpu_md(p, x)) / sizeof(float)};
+	*l = *with;
+	l->n = mu_dnnl_nbytes(mu_cpu_md(p, l->x)) / sizeof(float);
 	mu_cpu_share(p, forward, l->n * sizeof(float));
 out:
 	return st;
@@ -75,23 +161,39 @@ out:
 
 enum mu_status mu_cpu_plan_tanh(struct cpu_plan *p, int x, int y)
 {
-	return plan_forward(p, mu_cpu_tanh, x, y);
+	return plan_forward(p, &(struct loop){.values = tanh_of, .x = x, .y = y});
 }
 
-static enum mu_status plan_gelu(struct cpu_plan *p, const struct cpu_md *md)
+/* In float32, in the layout of the input, which is converted where it has another type. */
+static enum mu_status plan_own(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
+	const struct mu_activation *a = p->op->attr;
+	struct loop with = {.values = own_loops[a->kind].values,
+			    .gradient = own_loops[a->kind].gradient,
+			    .p = a->parameter};
 	struct loop *l;
-	const int x = mu_cpu_memory(p, md, CPU_IN_DATA, 0);
+	struct cpu_md have, md;
+	int gradient;
 
-	MU_TRY(plan_forward(p, mu_cpu_gelu, x, mu_cpu_memory(p, md, CPU_OUT_DATA, 0)));
+	mu_cpu_tensor_md(&have, p->op->inputs[0]);
+	md = have;
+	md.data_type = dnnl_f32;
+	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], &md));
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &md, false, &with.x));
+	with.y = mu_cpu_memory(p, &md, CPU_OUT_DATA, 0);
+	MU_TRY(plan_forward(p, &with));
 	if (!p->op->inputs[0]->needs_grad)
 		goto out;
 	p->program = &p->impl->backward;
 	l = p->impl->own;
-	l->dy = mu_cpu_memory(p, md, CPU_OUT_GRAD, 0);
-	l->dx = mu_cpu_memory(p, md, CPU_IN_GRAD, 0);
-	mu_cpu_share(p, backward_gelu, l->n * sizeof(float));
+	MU_TRY(mu_cpu_as(p, mu_cpu_memory(p, &have, CPU_IN_DATA, 0), &md, false, &l->x_again));
+	l->dy = mu_cpu_memory(p, &md, CPU_OUT_GRAD, 0);
+	gradient = mu_cpu_memory(p, &have, CPU_IN_GRAD, 0);
+	l->dx = mu_dnnl_equal(&have, &md) ? gradient : mu_cpu_temporary(p, &md);
+	mu_cpu_share(p, backward, l->n * sizeof(float));
+	if (l->dx != gradient)
+		MU_TRY(mu_cpu_reorder(p, l->dx, gradient));
 out:
 	return st;
 }
@@ -146,22 +248,27 @@ out:
 	return st;
 }
 
+/* oneDNN's have no such parameter in all versions; 2.6.3's ELU takes 1e-9 for below 0. */
+static bool is_own(const struct mu_activation *a, dnnl_data_type_t type)
+{
+	switch (a->kind) {
+	case MU_ACTIVATION_SOFTPLUS:
+	case MU_ACTIVATION_SCALED_TANH: return true;
+	case MU_ACTIVATION_ELU: return a->parameter != 1;
+	default: return type == dnnl_f32 && own_loops[a->kind].values;
+	}
+}
+
 enum mu_status mu_cpu_plan_smooth(struct cpu_plan *p)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_activation *a = p->op->attr;
 	struct cpu_md md;
 
-	/* oneDNN's have no such parameter in all versions; 2.6.3's ELU takes 1e-9 for below 0. */
-	if (a->kind == MU_ACTIVATION_SOFTPLUS || a->kind == MU_ACTIVATION_SCALED_TANH ||
-	    (a->kind == MU_ACTIVATION_ELU && a->parameter != 1))
-		return mu_cpu_plan_by_ref(p);
 	mu_cpu_tensor_md(&md, p->op->inputs[0]);
+	if (is_own(p->op->attr, md.data_type))
+		return plan_own(p);
 	MU_TRY(mu_cpu_set_tensor(p->op->outputs[0], &md));
-	if (a->kind == MU_ACTIVATION_GELU_TANH && md.data_type == dnnl_f32)
-		MU_TRY(plan_gelu(p, &md));
-	else
-		MU_TRY(plan_onednn(p, &md));
+	MU_TRY(plan_onednn(p, &md));
 out:
 	return st;
 }
