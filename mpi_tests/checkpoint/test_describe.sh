@@ -72,6 +72,15 @@ expect '^lstm, input \(1, 6, 1\)'
 expect '^softmax +softmax +\(\d+, 6, 1\)'
 train 1 --benchmark 1 --num-batches 2 --evaluate --load alone.h5 $plain
 refuse '--num-hidden 7: alone.h5 was saved with num-hidden 6' 1 --sample 5 --load alone.h5 --num-hidden 7
+# Without a name that says it, the checkpoint does: a text, which has no options of images.
+cp val.txt corpus
+train 1 --evaluate --load alone.h5 --data-val corpus $plain
+expect ' text words, vocab alone.h5, buckets 4,6$'
+validation | cmp - trained || fail "other results than in training"
+refuse '--rgb-mean is a setting of colour images, not of sequences of words' 1 --evaluate --load alone.h5 \
+	--data-val corpus --rgb-mean 1 $plain
+refuse '--image-shape with --data-val corpus: it is for images, and this file is read as text' 1 --evaluate \
+	--load alone.h5 --data-val corpus --image-shape 1,4,1 $plain
 
 if [ -x "$JPEG" ]; then
 	part "images"

@@ -178,6 +178,10 @@ refuse 2 $words --image-shape 1,8,1
 expect 'error: --image-shape with --data-train train.txt: it is for images'
 refuse 2 $words --random-mirror 1
 expect 'error: --random-mirror is a setting of colour images, not of '
+refuse 2 $words --val-split 0.5
+expect 'error: --val-split 0.5 with --data-train train.txt: a text is one piece, .*\(--data-val\)'
+refuse 2 $words --ignore-class 3
+expect 'error: --ignore-class: of a text number 0'
 refuse 2 --network lstm --benchmark 1 --vocab A-vocab.txt $plain
 expect 'error: --vocab: it is for text: use --data-train FILE.txt'
 refuse 2 --network lstm --data-train train.txt --lr-schedule plateau $plain

@@ -186,9 +186,7 @@ static void find_facts(struct conf *v)
 	const bool files_alone = v->data_train && !v->data_val && v->val_split <= 0;
 	struct conf_facts *f = &v->facts;
 
-	f->of_text = mu_conf_reads_text(v);
-	f->of_arrays = mu_conf_reads_arrays(v);
-	f->text_or_sample = f->of_text || v->text.sample > 0;
+	f->text_or_sample = mu_conf_reads_text(v) || v->text.sample > 0;
 	f->sequences_or_sample = f->reads_sequences || f->text_or_sample;
 	f->validation = !v->benchmark && !files_alone;
 	f->evaluates = v->evaluate;
@@ -289,7 +287,7 @@ enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_rank
 	enum mu_status st = MU_OK;
 	long pad;
 
-	v->facts = (struct conf_facts){.of_text = false};
+	v->facts = (struct conf_facts){.servers = false};
 	v->scale = (struct conf_loss_scale){.start = 0};
 	v->traffic = mu_options_given(o, "verbose") ? (enum mu_verbose)(MU_VERBOSE_NO + v->verbose)
 						    : MU_VERBOSE_ENVIRONMENT;
@@ -309,10 +307,6 @@ enum mu_status mu_conf_settle(const struct mu_options *o, const struct conf_rank
 	find_facts(v);
 	MU_TRY(mu_conf_optimizer_settle(o, v));
 	MU_TRY(mu_conf_owner_check(o, v));
-	if (v->facts.of_text && mu_options_given(o, "ignore-class"))
-		MU_FAIL(MU_ERR_USAGE,
-			"--ignore-class: of a text number 0, which fills sequences up, is ignored, "
-			"and no other");
 	MU_TRY(mu_option_rules_check(o, &mu_conf_rules));
 	MU_TRY(mu_conf_compression_settle(o, v));
 	MU_TRY(check_data(v));

@@ -113,8 +113,7 @@ struct conf_loss_scale {
 
 /* Facts for the rules: they follow from options and the number of ranks. */
 struct conf_facts {
-	bool of_text, text_or_sample; /* the training data are text; or --sample */
-	bool of_arrays;		      /* they are arrays: .npy and the like */
+	bool text_or_sample;       /* the training data are text; or --sample */
 	bool reads_sequences;      /* the network */
 	bool of_values, of_classes; /* targets of the objective */
 	bool sequences_or_sample;  /* it does; or --sample */
@@ -262,6 +261,8 @@ enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int ar
 				    char *const argv[]);
 enum mu_status mu_conf_options_parse(struct mu_options *o, struct conf *v, int argc,
 				     char *const argv[]);
+/* The reader of the data that options name, by their names alone. */
+enum mu_status mu_conf_reader(const struct mu_reader **reader, const struct conf *v);
 /* mu_network_find for the value of --network. */
 enum mu_status mu_conf_network(const struct mu_network **network, const char *name);
 /* mu_loss_find for the value of --objective, or NULL: the network's usual one; NULL without a

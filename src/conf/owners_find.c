@@ -58,8 +58,8 @@ static const struct mu_reader folders = {.name = "folders",
 					 .help = "a run without --data-train",
 					 MU_PICTURE_SETTINGS};
 
-/* The reader of the data, by what names them, not by the files, which servers may not see. */
-static enum mu_status find_reader(const struct mu_reader **reader, const struct conf *v)
+/* Not by the files, which servers may not see. */
+enum mu_status mu_conf_reader(const struct mu_reader **reader, const struct conf *v)
 {
 	const char *name = v->benchmark              ? "synthetic"
 			   : mu_conf_reads_text(v)   ? "text"
@@ -82,7 +82,7 @@ enum mu_status mu_conf_options_find(struct mu_options *o, struct conf *v, int ar
 	MU_TRY(mu_conf_options_open(o, v, &owner));
 	mu_options_scan(o, argc, argv);
 	if (!mu_conf_asks(v))
-		MU_TRY(find_reader(&owner.reader, v));
+		MU_TRY(mu_conf_reader(&owner.reader, v));
 	/* An error of a network's own file comes before those of its options. */
 	if (v->network && is_file(v->network) && !mu_conf_asks(v))
 		MU_TRY(mu_conf_network(&owner.network, v->network));

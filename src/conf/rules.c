@@ -8,8 +8,6 @@
 #include <stddef.h>
 
 #define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
-#define OF_PICTURES "image-shape|dump-batch|data-cache"
-#define OF_IMAGES OF_PICTURES "|num-classes|skip-bad-records"
 #define SPLITS \
 	"group2dev|model-parallel|group2rank|model-parallel-ranks|micro-batches|time-block"
 #define WATCHES "metrics-file|tensorboard|timeline|halt-before"
@@ -20,8 +18,6 @@
 
 static const struct mu_option_fact facts[] = {
 #define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_}
-	FACT(of_text, "data-train"),
-	FACT(of_arrays, "data-train"),
 	FACT(text_or_sample, NULL),
 	FACT(reads_sequences, "network"),
 	FACT(of_values, "objective|network"),
@@ -71,16 +67,6 @@ static const struct mu_option_rule rules[] = {
 	 NEEDS = "sequences_or_sample",
 	 .why = "it is for networks that read sequences"},
 	{.option = "seq-len", IS(">0"), EXCLUDES = "buckets", .why = "both say how long they are"},
-	{.option = OF_IMAGES,
-	 EXCLUDES = "of_text",
-	 .why = "it is for images, and this file is read as text"},
-	{.option = OF_PICTURES,
-	 EXCLUDES = "of_arrays",
-	 .why = "it is for images, and these are arrays of numbers, taken as they are"},
-	{.option = "shuffle",
-	 IS("chunk"),
-	 EXCLUDES = "of_text",
-	 .why = "it is for images, and this file is read as text"},
 	{.option = "prime", NEEDS = "sample", BEING(">0"), .why = "it starts a generated text"},
 	{.option = "temperature|sample-top-k|sample-top-p",
 	 NEEDS = "sample",
@@ -256,10 +242,6 @@ static const struct mu_option_rule rules[] = {
 	{.option = "val-split", IS(">0"), NEEDS = "data-train"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "data-val", .why = "use one of them"},
 	{.option = "val-split", IS(">0"), EXCLUDES = "predict", .why = "all records are predicted"},
-	{.option = "val-split",
-	 IS(">0"),
-	 EXCLUDES = "of_text",
-	 .why = "a text is one piece: give --data-val another"},
 	{.option = "benchmark",
 	 IS("1"),
 	 EXCLUDES = "data-dir|data-train|data-val",

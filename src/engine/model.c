@@ -167,7 +167,7 @@ static enum mu_status new_net(const struct mu_engine *e, struct mu_net **net,
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_net_new_from(net, e->network, config));
-	if (!e->conf->facts.of_text)
+	if (!mu_conf_reads_text(e->conf))
 		goto out;
 	if (!mu_net_may_ignore(*net))
 		MU_FAIL(MU_ERR_USAGE,

@@ -35,6 +35,9 @@ static const struct mu_option settings[] = {
 static const struct mu_option_rule rules[] = {
 	{.option = "label-train", .relation = MU_OPTION_NEEDS, .other = "data-train"},
 	{.option = "label-val", .relation = MU_OPTION_NEEDS, .other = "data-val"},
+	{.option = "image-shape|dump-batch|data-cache", .relation = MU_OPTION_EXCLUDES,
+	 .other = "data-train|data-val",
+	 .why = "it is for images, and these are arrays of numbers, taken as they are"},
 	{.option = NULL},
 };
 

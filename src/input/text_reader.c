@@ -425,9 +425,25 @@ static enum mu_status hash_text(const struct mu_input *in, struct mu_input_threa
 	return MU_OK;
 }
 
+#define FOR_IMAGES \
+	.relation = MU_OPTION_EXCLUDES, .other = "data-train|data-val", \
+	.why = "it is for images, and this file is read as text"
+
+static const struct mu_option_rule rules[] = {
+	{.option = "image-shape|dump-batch|data-cache|num-classes|skip-bad-records", FOR_IMAGES},
+	{.option = "shuffle", .values = "chunk", FOR_IMAGES},
+	{.option = "val-split", .values = ">0", .relation = MU_OPTION_EXCLUDES,
+	 .other = "data-train|data-val",
+	 .why = "a text is one piece, and validation needs another (setting data-val)"},
+	{.option = "ignore-class",
+	 .why = "of a text number 0, which fills sequences up, is ignored, and no other"},
+	{.option = NULL},
+};
+
 const struct mu_reader mu_reader_text = {
 	.name = "text",
 	.help = "sequences of words or characters from a text file",
+	.rules = rules,
 	.settings_nbytes = sizeof(struct mu_text_settings),
 	.knows_classes = true,
 	.open = open_text,

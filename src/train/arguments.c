@@ -60,3 +60,55 @@ void mu_train_release_arguments(struct train_arguments *a)
 	free(a->argv);
 	free(a->text);
 }
+
+/* Options of these owners, as they are given. */
+static enum mu_status open_options(struct mu_options *o, struct conf *v,
+				   const struct conf_owner *owner, const struct train_arguments *a)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(mu_conf_options_open(o, v, owner));
+	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
+out:
+	return st;
+}
+
+/* Where no option does, the checkpoint says whose settings are options. */
+static enum mu_status find_owners(struct mu_options *o, struct conf *v,
+				  const struct checkpoint_description *d,
+				  const struct train_arguments *a)
+{
+	enum mu_status st = MU_OK;
+	struct conf_owner owner = {.network = v->owner.network, .reader = v->owner.reader};
+	const bool of_file = !v->network && *d->network;
+
+	if (of_file)
+		st = mu_network_find(&owner.network, d->network);
+	if (st != MU_OK)
+		mu_trace_prefix("%s: ", d->path);
+	MU_TRY(st);
+	MU_TRY(mu_checkpoint_objective(d, v, owner.network, &owner.objective));
+	MU_TRY(open_options(o, v, &owner, a));
+out:
+	return st;
+}
+
+enum mu_status mu_train_description_take(struct checkpoint_description *d, struct mu_options *o,
+					 struct conf *v, const struct train_arguments *a)
+{
+	enum mu_status st = MU_OK;
+	struct conf_owner owner;
+
+	MU_TRY(find_owners(o, v, d, a));
+	MU_TRY(mu_checkpoint_description_apply(d, o, v));
+	owner = (struct conf_owner){.network = v->owner.network, .objective = v->owner.objective};
+	MU_TRY(mu_conf_reader(&owner.reader, v));
+	if (owner.reader == v->owner.reader)
+		goto out;
+	/* The file says that the data are a text: other options are those of their reader. */
+	MU_TRY(open_options(o, v, &owner, a));
+	*d->taken = *d->differs = '\0';
+	MU_TRY(mu_checkpoint_description_apply(d, o, v));
+out:
+	return st;
+}

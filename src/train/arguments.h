@@ -7,6 +7,7 @@
 
 #include <muster/base.h>
 
+#include "checkpoint/checkpoint.h"
 #include "conf/conf.h"
 
 /* Rank 0's arguments on every rank: argv of pointers into text. */
@@ -25,5 +26,9 @@ enum mu_status mu_train_read_arguments(struct conf_arguments *own, MPI_Comm comm
 enum mu_status mu_train_share_arguments(struct train_arguments *a, MPI_Comm comm, int argc,
 					char *const argv[]);
 void mu_train_release_arguments(struct train_arguments *a);
+
+/* What a checkpoint says where options do not: whose settings are options, and values. */
+enum mu_status mu_train_description_take(struct checkpoint_description *d, struct mu_options *o,
+					 struct conf *v, const struct train_arguments *a);
 
 #endif

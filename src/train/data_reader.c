@@ -212,7 +212,7 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 
 	if (v->benchmark || in->unlabelled || !loss->of_classes)
 		goto out;
-	if (v->facts.of_arrays && width == 1 && v->num_classes <= 0 &&
+	if (mu_conf_reads_arrays(v) && width == 1 && v->num_classes <= 0 &&
 	    in->classes > FEW_CLASSES && in->classes > in->n)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: the largest of its targets, which are integers, is %zu, and there are "

@@ -86,27 +86,6 @@ out:
 	return st;
 }
 
-/* Where no option does, the checkpoint says whose settings are options. */
-static enum mu_status find_owners(struct mu_options *o, struct conf *v,
-				  const struct checkpoint_description *d,
-				  const struct train_arguments *a)
-{
-	enum mu_status st = MU_OK;
-	struct conf_owner owner = {.network = v->owner.network, .reader = v->owner.reader};
-	const bool of_file = !v->network && *d->network;
-
-	if (of_file)
-		st = mu_network_find(&owner.network, d->network);
-	if (st != MU_OK)
-		mu_trace_prefix("%s: ", d->path);
-	MU_TRY(st);
-	MU_TRY(mu_checkpoint_objective(d, v, owner.network, &owner.objective));
-	MU_TRY(mu_conf_options_open(o, v, &owner));
-	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
-out:
-	return st;
-}
-
 /* What files say where options do not: the checkpoint, then the data. Collective. */
 static enum mu_status read_files(struct mu_options *o, struct conf *v, struct train_run *run,
 				 const struct train_arguments *a, MPI_Comm comm)
@@ -117,8 +96,7 @@ static enum mu_status read_files(struct mu_options *o, struct conf *v, struct tr
 	if (v->network && !v->owner.network) /* it is not known: this says so */
 		MU_TRY(mu_agree(mu_conf_network(&network, v->network), comm));
 	MU_TRY(mu_checkpoint_description_read(&run->description, o, v, comm));
-	MU_TRY(mu_agree(find_owners(o, v, &run->description, a), comm));
-	MU_TRY(mu_agree(mu_checkpoint_description_apply(&run->description, o, v), comm));
+	MU_TRY(mu_agree(mu_train_description_take(&run->description, o, v, a), comm));
 	MU_TRY(mu_train_look(o, v, comm, &run->look));
 	v->num_samples = (long)run->look.n;
 	if (*run->look.shape)
