@@ -100,5 +100,7 @@ if [ -x "$JPEG" ]; then
 	validation | cmp -s - trained && fail "--resize of the command line has no effect"
 	train 1 --summary --load out/i-0001.h5
 	expect '\(3, 8, 8\)'
+	train 1 --network mlp --load out/i-0001.h5 --data-train images --image-shape 3,8,8 --num-epochs 1 $plain
+	expect '^out/i-0001.h5 was saved with rgb-mean 90,80,70, rgb-std 50,60,70, resize 12: the options of this run'
 fi
 finish

@@ -47,6 +47,7 @@ tells '' $mlp --conv-algo auto --cuda-graph 1 --data-nthreads -1 --num-examples 
 tells '' ${mlp/mlp/lenet} --conv-algo direct
 tells '--pad-size 3 has no effect: the middle of an image is taken, .*' ${mlp/set/cifar} \
 	--image-shape 3,32,32 --random-crop 0 --pad-size 3
+tells '--exif-orientation 0 has no effect: these images are no JPEG files' ${mlp/set/cifar} --no-exif-orientation
 tells '--pad-size 3 has no effect: the middle .*' ${grey/28,28/20,16} --random-crop 0 --pad-size 3 --resize 20
 tells '' ${grey/28,28/30,28} --random-crop 0 --pad-size 3
 tells '' ${grey/28,28/30,28} --random-crop 0 --pad-size 3 --resize 29

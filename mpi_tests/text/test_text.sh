@@ -209,6 +209,10 @@ train 3 $tokens --data-train "$(echo tokens/train_*.bin | tr ' ' ';')" --data-va
 	--batch-size 4 --kv-store dist_sync --num-servers 1 --model-prefix U
 near "$ref" "$(value Validation-perplexity)" 0.01
 train 1 --evaluate --load T-0002.h5 --data-dir tokens $plain
+refuse 2 $tokens --data-dir tokens --resize 9
+expect 'error: --resize is for colour images; tokens holds tokens files, which are taken as they are'
+refuse 2 $tokens --data-train tokens/train_000000.bin --resize 9
+expect 'error: --resize is a setting of colour images, not of windows of tokens'
 "$BUILDDIR/tokenize" --train --vocab-size 257 few train.txt >"$log"
 cp few/tokenizer.json tokens
 refuse 1 $tokens --data-dir tokens
