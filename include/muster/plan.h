@@ -75,6 +75,41 @@ enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream);
 enum mu_status mu_plan_init_weights(const struct mu_plan *plan, const char *initializer,
 				    uint64_t seed, float *flat);
 
+/* ---- ONNX (onnx.ai): the network with its parameters, for other programs ---- */
+
+/*
+ * A plan for inference. The model's input is called "input": (batch, c, h, w) of float32, or where
+ * the network looks words up (batch, steps) of int64; the output "output", as
+ * mu_plan_probabilities has it, but (batch, steps, c) of words.
+ */
+struct mu_onnx_note {
+	const char *name, *text;
+};
+struct mu_onnx_config {
+	int opset; /* 17, or 23: attention is one operation; 0: 17 */
+	/* Batch-norms become part of the convolution or fully connected layer before them. */
+	bool fold;
+	/* Of each channel: the model reads pixels, and makes (pixel - mean) / std of them. NULL: it
+	 * reads what the network reads. */
+	const float *mean, *std;
+	const char *about_input, *about_output; /* NULL: nothing */
+	const struct mu_onnx_note *notes;       /* the model's metadata_props */
+	size_t n_notes;
+};
+struct mu_onnx;
+/* Refers to plan, weights (a flat array of it) and *config's texts. MU_ERR_UNSUPPORTED: the message
+ * names a layer that cannot be written. */
+enum mu_status mu_onnx_new(struct mu_onnx **out, const struct mu_plan *plan, const float *weights,
+			   const struct mu_onnx_config *config);
+void mu_onnx_free(struct mu_onnx *onnx);
+/* Of a file with everything in it. A file of MU_ONNX_MOST or more is read by no program. */
+#define MU_ONNX_MOST 2147483647.0
+double mu_onnx_nbytes(const struct mu_onnx *onnx);
+/* data: a second file, for arrays of 1 kB and more, which the first one calls data_name, by a path
+ * from its own folder; or NULL. MU_ERR_IO: writing failed, with errno. */
+enum mu_status mu_onnx_write(const struct mu_onnx *onnx, FILE *file, FILE *data,
+			     const char *data_name);
+
 MU_END_C
 
 #endif

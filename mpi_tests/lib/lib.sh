@@ -73,12 +73,17 @@ has_files() {
 	! "$TRAINER" --info | grep -q '^HDF5: *not built in'
 }
 
-# The python that has h5py; prints nothing where none has (Debian: python3-h5py).
-find_h5py() {
+# The python that has these modules, "h5py": $PY, or one of the system; prints nothing where none has.
+find_python() {
 	local candidate
-	for candidate in python3 /usr/bin/python3; do
-		$candidate -c 'import h5py' 2>/dev/null && echo "$candidate" && return
+	for candidate in ${PY:+"$PY"} python3 /usr/bin/python3; do
+		$candidate -c "import $1" 2>/dev/null && echo "$candidate" && return
 	done
+}
+
+# Debian: python3-h5py.
+find_h5py() {
+	find_python h5py
 }
 
 # The rest of the test needs HDF5.

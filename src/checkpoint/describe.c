@@ -253,10 +253,10 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	const bool text = strcmp(d->input, "text") == 0, tokens = strcmp(d->input, "tokens") == 0,
 		   images = strcmp(d->input, "images") == 0;
 	const bool trains = !v->evaluate && !v->predict && v->text.sample == 0;
-	const bool reads = !v->benchmark && !v->summary; /* data */
+	const bool reads = !v->benchmark && !v->summary && !v->onnx.file; /* data */
 
 	if (which >= count(v, NULL))
-		return images && reads;
+		return images && (reads || v->onnx.file);
 	switch (which) {
 	case CHECKPOINT_NUM_CLASSES: return !reads || !text;
 	case CHECKPOINT_IMAGE_SHAPE: return images || (!reads && !v->data_dir);
@@ -266,8 +266,7 @@ static bool applies(const struct checkpoint_description *d, const struct conf *v
 	case CHECKPOINT_SEQ_LEN:
 		return (text || tokens) && reads &&
 		       !(tokens && v->text.sample > 0 && has_positions(d, v));
-	/* A run that resumes makes it of its text, and compares; of characters, never of bytes.
-	 * Those of tokens need none. */
+	/* A run that resumes makes it of its text, and compares; never of bytes. */
 	case CHECKPOINT_VOCAB:
 		return tokens ? v->text.sample > 0
 			      : text && reads && (!trains || v->load || d->bytes);
@@ -284,10 +283,11 @@ static void add(char *list, size_t nbytes, const char *name, const char *value)
 	mu_text_shorten(list + n);
 }
 
-/* --load FILE with --evaluate, --predict or --sample. */
+/* --load FILE with --evaluate, --predict, --export or --sample. */
 static bool is_strict(const struct conf *v)
 {
-	return v->load && (v->evaluate || v->predict || v->text.sample > 0) && !v->skip_mismatch;
+	return v->load && (v->evaluate || v->predict || v->onnx.file || v->text.sample > 0) &&
+	       !v->skip_mismatch;
 }
 
 /* Must the option then be as in the file? */

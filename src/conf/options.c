@@ -19,11 +19,11 @@ static enum mu_status settle_network(const struct mu_options *o, struct conf *v,
 	const struct mu_network *network;
 	const struct mu_loss *objective;
 
-	if (!v->network && v->load && v->evaluate)
+	if (!v->network && v->load && (v->evaluate || v->onnx.file))
 		MU_FAIL(MU_ERR_USAGE,
 			"--%s: %s does not say of which network its parameters are: --network NAME "
 			"is needed",
-			v->predict ? "predict" : "evaluate", v->load);
+			v->onnx.file ? "export" : v->predict ? "predict" : "evaluate", v->load);
 	if (!v->network && v->evaluate)
 		MU_FAIL(MU_ERR_USAGE, "--%s needs the file of parameters: --load FILE",
 			v->predict ? "predict" : "evaluate");
@@ -225,6 +225,19 @@ out:
 	return st;
 }
 
+static enum mu_status check_export(const struct conf *v)
+{
+	enum mu_status st = MU_OK;
+
+	if (v->onnx.file && !mu_stem(v->onnx.file, ".onnx"))
+		MU_FAIL(MU_ERR_USAGE, "--export %s: a name that ends in .onnx is needed",
+			v->onnx.file);
+	if (v->onnx.opset != 17 && v->onnx.opset != 23)
+		MU_FAIL(MU_ERR_USAGE, "--export-opset %ld: 17 and 23 are written", v->onnx.opset);
+out:
+	return st;
+}
+
 static enum mu_status check_data(const struct conf *v)
 {
 	enum mu_status st = MU_OK;
@@ -235,6 +248,7 @@ static enum mu_status check_data(const struct conf *v)
 			"no data: use --data-dir DIR with files of MNIST, CIFAR or tokens, "
 			"--data-train FILE with images or a text, or --benchmark 1");
 	MU_TRY(check_predict(v));
+	MU_TRY(check_export(v));
 out:
 	return st;
 }

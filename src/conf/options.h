@@ -102,6 +102,13 @@ struct conf_text {
 	double temperature, top_p;
 };
 
+/* --export: the model for other programs. */
+struct conf_export {
+	const char *file; /* NULL: none */
+	bool fold, pixels;
+	long opset;
+};
+
 /* --loss-scale. start 0: chosen by the batch if dynamic, else no scale. */
 struct conf_loss_scale {
 	bool dynamic;
@@ -201,6 +208,7 @@ struct conf {
 	const char *load, *fixed, *lr_mult, *wd_mult; /* NULL: not set */
 	bool skip_mismatch, evaluate;
 	const char *predict; /* NULL: not set */
+	struct conf_export onnx;
 	double val_split;
 	const char *data_dir, *data_train, *data_val;
 	const char *model_prefix;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalisation: see struct mu_batch_norm. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -19,6 +20,21 @@ static int shape(struct net_draft *d)
 	return 0;
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_batch_norm *a = o->layer->attr;
+	const size_t n = o->in->dims[1];
+	float *ones = a->fix_gamma ? mu_onnx_room(o, n) : NULL;
+	const char *gamma;
+
+	for (size_t c = 0; c < n && ones; c++)
+		ones[c] = 1;
+	gamma = ones ? mu_onnx_floats(o, "gamma", ones, 1, &n) : mu_onnx_param(o, 0);
+	mu_onnx_float(o, "epsilon", a->eps);
+	mu_onnx_node(o, "BatchNormalization", mu_onnx_in(o, 0), gamma, mu_onnx_param(o, 1),
+		     mu_onnx_param(o, 2), mu_onnx_param(o, 3));
+}
+
 const struct mu_layer_kind mu_layer_batch_norm = {
 	.op = MU_OP_BATCH_NORM,
 	.attr_nbytes = sizeof(struct mu_batch_norm),
@@ -26,6 +42,7 @@ const struct mu_layer_kind mu_layer_batch_norm = {
 		  MU_LAYER_ABSORBS_ADDEND | MU_LAYER_WANTS_SUMS,
 	.restored = 1u << MU_RECOMPUTE_AUTO | 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_batch_norm(struct mu_net *net, int in, const struct mu_batch_norm *attr,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution: see struct mu_convolution. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -43,15 +44,31 @@ static bool is_stepwise(const void *attr)
 	       a->pad[1] == 0 && a->kernel[2] <= 1 && a->pad[2] == 0;
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_convolution *a = o->layer->attr;
+	const int n = o->in->ndims - 2;
+	const char *weight, *bias;
+
+	mu_onnx_weights(o, &weight, &bias);
+	mu_onnx_ints(o, "kernel_shape", a->kernel, n);
+	mu_onnx_ints(o, "strides", a->stride, n);
+	mu_onnx_pads(o, a->pad, a->pad, n);
+	mu_onnx_ints(o, "dilations", a->dilate, n);
+	mu_onnx_int(o, "group", a->groups);
+	mu_onnx_node(o, "Conv", mu_onnx_in(o, 0), weight, bias);
+}
+
 const struct mu_layer_kind mu_layer_convolution = {
 	.op = MU_OP_CONVOLUTION,
 	.attr_nbytes = sizeof(struct mu_convolution),
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_ABSORBS_ACTIVATION | MU_LAYER_HAS_ALGORITHMS |
-		  MU_LAYER_MAY_SHARE | MU_LAYER_IN_SPACE,
+		  MU_LAYER_MAY_SHARE | MU_LAYER_IN_SPACE | MU_LAYER_TAKES_SCALE,
 	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 	.macs = macs,
 	.is_stepwise = is_stepwise,
+	.onnx = onnx,
 };
 
 int mu_net_convolution(struct mu_net *net, int in, const struct mu_convolution *attr,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposed convolution: see struct mu_deconvolution. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 /* Set the output's axes of space. */
 static int expand(struct net_draft *d, struct mu_deconvolution *a)
@@ -71,6 +72,22 @@ static double macs(const struct net_layer *l, const struct mu_shape *out)
 	return (double)mu_shape_n(&l->params[0].shape) * positions;
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_deconvolution *a = o->layer->attr;
+	const int n = o->in->ndims - 2;
+	const char *weight, *bias;
+
+	mu_onnx_weights(o, &weight, &bias);
+	mu_onnx_ints(o, "kernel_shape", a->kernel, n);
+	mu_onnx_ints(o, "strides", a->stride, n);
+	mu_onnx_pads(o, a->pad, a->pad, n);
+	mu_onnx_ints(o, "output_padding", a->extra, n);
+	mu_onnx_ints(o, "dilations", a->dilate, n);
+	mu_onnx_int(o, "group", a->groups);
+	mu_onnx_node(o, "ConvTranspose", mu_onnx_in(o, 0), weight, bias);
+}
+
 const struct mu_layer_kind mu_layer_deconvolution = {
 	.op = MU_OP_DECONVOLUTION,
 	.attr_nbytes = sizeof(struct mu_deconvolution),
@@ -78,6 +95,7 @@ const struct mu_layer_kind mu_layer_deconvolution = {
 	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
 	.macs = macs,
+	.onnx = onnx,
 };
 
 int mu_net_deconvolution(struct mu_net *net, int in, const struct mu_deconvolution *attr,

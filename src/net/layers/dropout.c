@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout: see struct mu_dropout. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -18,6 +19,7 @@ const struct mu_layer_kind mu_layer_dropout = {
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
 	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
+	.onnx = mu_onnx_pass,
 };
 
 int mu_net_dropout(struct mu_net *net, int in, float p, const char *name)

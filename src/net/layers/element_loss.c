@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "net/onnx/onnx.h"
+
 enum { LOSS, CORRECT };
 
 static int shape(struct net_draft *d)
@@ -170,6 +172,13 @@ static size_t which(const void *attr)
 	return ((const struct mu_element_loss *)attr)->form;
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_element_loss *l = o->layer->attr;
+
+	mu_onnx_node(o, l->form == MU_ELEMENT_LOGISTIC ? "Sigmoid" : "Identity", mu_onnx_in(o, 0));
+}
+
 const struct mu_layer_kind mu_layer_element_loss = {
 	.op = MU_OP_ELEMENT_LOSS,
 	.attr_nbytes = sizeof(struct mu_element_loss),
@@ -177,6 +186,7 @@ const struct mu_layer_kind mu_layer_element_loss = {
 	.shape = shape,
 	.losses = losses,
 	.which_loss = which,
+	.onnx = onnx,
 };
 
 void mu_net_element_loss(struct mu_net *net, int in, const struct mu_element_loss *l,

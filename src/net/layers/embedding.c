@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Embedding: see struct mu_embedding. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -16,11 +17,28 @@ static int shape(struct net_draft *d)
 	return 0;
 }
 
+/* Gather reads whole numbers, of rows; the units come last. */
+static void onnx(struct onnx_layer *o)
+{
+	const long rows[] = {0, (long)mu_shape_positions(o->in)};
+	const char *x = mu_onnx_in(o, 0), *table = mu_onnx_param(o, 0);
+
+	if (!mu_onnx_reads_words(o)) {
+		mu_onnx_int(o, "to", ONNX_INT64);
+		x = mu_onnx_node(o, "Cast", x);
+		x = mu_onnx_reshape(o, x, 2, rows);
+	}
+	mu_onnx_node(o, "Gather", table, x);
+	mu_onnx_transpose(o, o->value, 3, (const int[]){0, 2, 1});
+	mu_onnx_reshape_to(o, o->value, o->out);
+}
+
 const struct mu_layer_kind mu_layer_embedding = {
 	.op = MU_OP_EMBEDDING,
 	.attr_nbytes = sizeof(struct mu_embedding),
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_HAS_TABLE,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_embedding(struct mu_net *net, int in, const struct mu_embedding *attr, const char *name)

@@ -2,6 +2,7 @@
 /* Flatten: (n, c, h, w) becomes (n, c h w), and so with other axes of space. Reshape: to
  * another shape of as many elements, in that order. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 /* The attribute is the shape of a sample; ndims 0: flat. */
 static int shape(struct net_draft *d)
@@ -20,11 +21,17 @@ static int shape(struct net_draft *d)
 			     mu_shape_text(d->in, b, sizeof b));
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	mu_onnx_reshape_to(o, mu_onnx_in(o, 0), o->out);
+}
+
 const struct mu_layer_kind mu_layer_flatten = {
 	.op = MU_OP_FLATTEN,
 	.attr_nbytes = sizeof(struct mu_shape),
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_OUTPUT_UNUSED | MU_LAYER_IS_RESHAPE,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_flatten(struct mu_net *net, int in, const char *name)

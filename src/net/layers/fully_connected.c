@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fully connected layer: see struct mu_fully_connected. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -22,13 +23,25 @@ static double macs(const struct net_layer *l, const struct mu_shape *out)
 	return (double)mu_shape_n(&l->params[0].shape);
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	const char *x = mu_onnx_in(o, 0), *weight, *bias;
+
+	if (o->in->ndims > 2)
+		x = mu_onnx_node(o, "Flatten", x);
+	mu_onnx_weights(o, &weight, &bias);
+	mu_onnx_int(o, "transB", 1);
+	mu_onnx_node(o, "Gemm", x, weight, bias);
+}
+
 const struct mu_layer_kind mu_layer_fully_connected = {
 	.op = MU_OP_FULLY_CONNECTED,
 	.attr_nbytes = sizeof(struct mu_fully_connected),
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_ABSORBS_ACTIVATION | MU_LAYER_READS_ANY_SHAPE |
-		  MU_LAYER_MAY_SHARE,
+		  MU_LAYER_MAY_SHARE | MU_LAYER_TAKES_SCALE,
 	.shape = shape,
 	.macs = macs,
+	.onnx = onnx,
 };
 
 int mu_net_fully_connected(struct mu_net *net, int in, const struct mu_fully_connected *attr,

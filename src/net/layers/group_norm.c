@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Group and instance normalisation: see struct mu_group_norm. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -21,12 +22,38 @@ static int shape(struct net_draft *d)
 	return 0;
 }
 
+/* Instance normalisation of groups as channels; gamma and beta are those of the channels. */
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_group_norm *a = o->layer->attr;
+	const size_t n = a->groups ? (size_t)a->groups : o->in->dims[1];
+	const long dims[] = {0, (long)n, (long)(mu_shape_sample(o->in) / n)};
+	const size_t channels[MU_MAX_DIMS] = {o->in->dims[1], 1, 1, 1};
+	const int ndims = o->in->ndims - 1;
+	const float *gamma = mu_onnx_values(o, o->layer, 0), *beta = mu_onnx_values(o, o->layer, 1);
+	float *ones = mu_onnx_room(o, n), *zeros = mu_onnx_room(o, n);
+	const char *x;
+
+	for (size_t g = 0; g < n && ones && zeros; g++) {
+		ones[g] = 1;
+		zeros[g] = 0;
+	}
+	x = mu_onnx_reshape(o, mu_onnx_in(o, 0), 3, dims);
+	mu_onnx_float(o, "epsilon", a->eps);
+	mu_onnx_node(o, "InstanceNormalization", x, mu_onnx_floats(o, "ones", ones, 1, &n),
+		     mu_onnx_floats(o, "zeros", zeros, 1, &n));
+	mu_onnx_reshape_to(o, o->value, o->in);
+	mu_onnx_node(o, "Mul", o->value, mu_onnx_floats(o, "gamma", gamma, ndims, channels));
+	mu_onnx_node(o, "Add", o->value, mu_onnx_floats(o, "beta", beta, ndims, channels));
+}
+
 const struct mu_layer_kind mu_layer_group_norm = {
 	.op = MU_OP_GROUP_NORM,
 	.attr_nbytes = sizeof(struct mu_group_norm),
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_LENDS_OUTPUT,
 	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_group_norm(struct mu_net *net, int in, const struct mu_group_norm *attr,

@@ -36,6 +36,8 @@ enum mu_layer_trait {
 	MU_LAYER_MAY_SHARE = 1 << 17,
 	MU_LAYER_NAMES_ITSELF = 1 << 18, /* automatic names begin with its title */
 	MU_LAYER_IN_SPACE = 1 << 19, /* needs an input of two or three axes of space */
+	/* Weights begin with the filters: it may take over the batch-norm after it, in ONNX. */
+	MU_LAYER_TAKES_SCALE = 1 << 20,
 };
 
 /*
@@ -49,6 +51,8 @@ struct net_draft {
 	const struct mu_shape *in;
 	struct mu_shape out;
 };
+
+struct onnx_layer; /* net/onnx/onnx.h */
 
 struct mu_layer_kind {
 	enum mu_op_kind op;
@@ -76,6 +80,7 @@ struct mu_layer_kind {
 	const struct mu_loss *const *losses;
 	size_t (*which_loss)(const void *attr); /* NULL: the first */
 	const struct mu_loss *(*own_loss)(const void *attr); /* instead: the user's */
+	void (*onnx)(struct onnx_layer *o); /* NULL: ONNX has no such operation */
 };
 
 static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_trait trait)
@@ -130,6 +135,7 @@ const struct mu_loss *mu_loss_loaded(size_t i);
 
 const char *mu_layer_activation_title(const void *attr);
 int mu_layer_activation_shape(struct net_draft *d);
+void mu_layer_activation_onnx(struct onnx_layer *o);
 
 /* ---- graph/shapes.c: what the rows share ---- */
 

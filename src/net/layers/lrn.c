@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local response normalisation: see struct mu_lrn. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -14,12 +15,24 @@ static int shape(struct net_draft *d)
 	return 0;
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_lrn *a = o->layer->attr;
+
+	mu_onnx_int(o, "size", a->size);
+	mu_onnx_float(o, "alpha", a->alpha);
+	mu_onnx_float(o, "beta", a->beta);
+	mu_onnx_float(o, "bias", a->k);
+	mu_onnx_node(o, "LRN", mu_onnx_in(o, 0));
+}
+
 const struct mu_layer_kind mu_layer_lrn = {
 	.op = MU_OP_LRN,
 	.attr_nbytes = sizeof(struct mu_lrn),
 	.ndims = 4,
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_lrn(struct mu_net *net, int in, const struct mu_lrn *attr, const char *name)

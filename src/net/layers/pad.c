@@ -4,6 +4,8 @@
 
 #include <limits.h>
 
+#include "net/onnx/onnx.h"
+
 static int shape(struct net_draft *d)
 {
 	const struct mu_pad *a = d->layer->attr;
@@ -33,6 +35,21 @@ static int shape(struct net_draft *d)
 				    mu_layer_sizes(a->after, n, after));
 }
 
+/* Of all axes: those before space are not padded. */
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_pad *a = o->layer->attr;
+	const int n = o->in->ndims;
+	long pads[2 * MU_MAX_DIMS] = {0};
+
+	for (int i = 2; i < n; i++) {
+		pads[i] = a->before[i - 2];
+		pads[n + i] = a->after[i - 2];
+	}
+	mu_onnx_node(o, "Pad", mu_onnx_in(o, 0), mu_onnx_whole(o, pads, 2 * n),
+		     mu_onnx_number(o, (double)a->value));
+}
+
 const struct mu_layer_kind mu_layer_pad = {
 	.op = MU_OP_PAD,
 	.attr_nbytes = sizeof(struct mu_pad),
@@ -40,6 +57,7 @@ const struct mu_layer_kind mu_layer_pad = {
 		  MU_LAYER_IN_SPACE,
 	.restored = 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_pad(struct mu_net *net, int in, const struct mu_pad *attr, const char *name)

@@ -2,6 +2,10 @@
 /* Pooling: see struct mu_pooling. */
 #include "layer.h"
 
+#include <string.h>
+
+#include "net/onnx/onnx.h"
+
 /* Does the first window along axis i of space, or the last one, contain only padding? Such a window
  * has neither a mean nor a maximum. */
 static bool is_empty(const struct mu_pooling *a, const struct mu_shape *in,
@@ -41,6 +45,66 @@ static bool is_maximum(const void *attr)
 	return !((const struct mu_pooling *)attr)->average;
 }
 
+/* Axes of space where a window reaches beyond the padding are few; a mean over it is of what is
+ * within: factors of all positions correct the mean over the whole window. */
+static const char *clip_factors(struct onnx_layer *o)
+{
+	const struct mu_pooling *a = o->layer->attr;
+	const struct mu_shape *in = o->in, *out = o->out;
+	const size_t n = mu_shape_positions(out);
+	float *factors = mu_onnx_room(o, n);
+	size_t dims[MU_MAX_DIMS] = {1};
+
+	for (size_t p = 0; p < n && factors; p++) {
+		double factor = 1;
+		size_t rest = p;
+
+		for (int i = out->ndims - 3; i >= 0; i--) {
+			const long at = (long)(rest % out->dims[2 + i]) * a->stride[i];
+			const long left = (long)in->dims[2 + i] + 2L * a->pad[i] - at;
+
+			rest /= out->dims[2 + i];
+			factor *= left < a->kernel[i] ? (double)a->kernel[i] / (double)left : 1;
+		}
+		factors[p] = (float)factor;
+	}
+	memcpy(dims + 1, out->dims + 2, (size_t)(out->ndims - 2) * sizeof *dims);
+	return mu_onnx_floats(o, "factors", factors, out->ndims - 1, dims);
+}
+
+/* Sizes that are rounded up are padding after the input here: programs differ in them. */
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_pooling *a = o->layer->attr;
+	const int n = o->in->ndims - 2;
+	int after[MU_MAX_SPACE];
+	bool clips = false;
+
+	if (a->global) {
+		mu_onnx_node(o, a->average ? "GlobalAveragePool" : "GlobalMaxPool",
+			     mu_onnx_in(o, 0));
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		const long needed = ((long)o->out->dims[2 + i] - 1) * a->stride[i] + a->kernel[i] -
+				    (long)o->in->dims[2 + i] - a->pad[i];
+
+		after[i] = needed > a->pad[i] ? (int)needed : a->pad[i];
+		clips |= needed > a->pad[i];
+	}
+	mu_onnx_ints(o, "kernel_shape", a->kernel, n);
+	mu_onnx_ints(o, "strides", a->stride, n);
+	mu_onnx_pads(o, a->pad, after, n);
+	if (!a->average) {
+		mu_onnx_node(o, "MaxPool", mu_onnx_in(o, 0));
+		return;
+	}
+	mu_onnx_int(o, "count_include_pad", 1);
+	mu_onnx_node(o, "AveragePool", mu_onnx_in(o, 0));
+	if (clips)
+		mu_onnx_node(o, "Mul", o->value, clip_factors(o));
+}
+
 const struct mu_layer_kind mu_layer_pooling = {
 	.op = MU_OP_POOLING,
 	.attr_nbytes = sizeof(struct mu_pooling),
@@ -48,6 +112,7 @@ const struct mu_layer_kind mu_layer_pooling = {
 		  MU_LAYER_IN_SPACE,
 	.shape = shape,
 	.commutes = is_maximum,
+	.onnx = onnx,
 };
 
 int mu_net_pooling(struct mu_net *net, int in, const struct mu_pooling *attr, const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learned positions: see struct mu_positions. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -32,6 +33,30 @@ static size_t past(const struct mu_op *op, size_t most)
 	return 0;
 }
 
+/* What is added at each step, (1, c, steps, 1). A token's step is one of zeros before. */
+static void onnx(struct onnx_layer *o)
+{
+	const struct mu_positions *a = o->layer->attr;
+	const size_t c = o->out->dims[1], steps = o->out->dims[2];
+	const size_t dims[] = {1, c, steps, 1};
+	const long row[] = {0, (long)c, (long)mu_shape_positions(o->in), 1};
+	const long pads[] = {0, 0, 1, 0, 0, 0, 0, 0};
+	const float *weight = mu_onnx_values(o, o->layer, 0),
+		    *token = a->token ? mu_onnx_values(o, o->layer, 1) : NULL;
+	float *added = mu_onnx_room(o, c * steps);
+
+	for (size_t k = 0; k < c && added && weight; k++) {
+		for (size_t t = 0; t < steps; t++)
+			added[k * steps + t] = weight[t * c + k];
+		if (token)
+			added[k * steps] += token[k];
+	}
+	mu_onnx_reshape(o, mu_onnx_in(o, 0), 4, row);
+	if (a->token)
+		mu_onnx_node(o, "Pad", o->value, mu_onnx_whole(o, pads, 8));
+	mu_onnx_node(o, "Add", o->value, mu_onnx_floats(o, "weight", added, 4, dims));
+}
+
 const struct mu_layer_kind mu_layer_positions = {
 	.op = MU_OP_POSITIONS,
 	.attr_nbytes = sizeof(struct mu_positions),
@@ -40,6 +65,7 @@ const struct mu_layer_kind mu_layer_positions = {
 	.shape = shape,
 	.can_remember = has_no_token,
 	.past = past,
+	.onnx = onnx,
 };
 
 int mu_net_positions(struct mu_net *net, int in, const struct mu_positions *attr, const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise product of two tensors. Backward reads both, so that neither is overwritten. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -14,12 +15,18 @@ static int shape(struct net_draft *d)
 				       mu_shape_text(s, b, sizeof b));
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	mu_onnx_node(o, "Mul", mu_onnx_in(o, 0), mu_onnx_in(o, 1));
+}
+
 const struct mu_layer_kind mu_layer_product = {
 	.op = MU_OP_PRODUCT,
 	.min_inputs = 2,
 	.traits = MU_LAYER_OUTPUT_UNUSED | MU_LAYER_STEPWISE,
 	.restored = 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_product(struct mu_net *net, int a, int b, const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses by region: Dice. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -71,12 +72,19 @@ static const struct mu_loss loss = {
 
 static const struct mu_loss *const losses[] = {&loss, NULL};
 
+static void onnx(struct onnx_layer *o)
+{
+	mu_onnx_int(o, "axis", 1);
+	mu_onnx_node(o, "Softmax", mu_onnx_in(o, 0));
+}
+
 const struct mu_layer_kind mu_layer_region_loss = {
 	.op = MU_OP_REGION_LOSS,
 	.attr_nbytes = sizeof(struct mu_region_loss),
 	.traits = MU_LAYER_INPUT_UNUSED,
 	.shape = shape,
 	.losses = losses,
+	.onnx = onnx,
 };
 
 void mu_net_region_loss(struct mu_net *net, int in, const struct mu_region_loss *l,

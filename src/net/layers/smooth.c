@@ -9,4 +9,5 @@ const struct mu_layer_kind mu_layer_smooth = {
 	.restored = 1u << MU_RECOMPUTE_ATTENTION | 1u << MU_RECOMPUTE_ALL,
 	.shape = mu_layer_activation_shape,
 	.title = mu_layer_activation_title,
+	.onnx = mu_layer_activation_onnx,
 };

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "net/onnx/onnx.h"
+
 enum { CORRECT, TOP_K, CROSS_ENTROPY, WEIGHT };
 
 static int shape(struct net_draft *d)
@@ -151,11 +153,18 @@ static const struct mu_loss loss = {
 
 static const struct mu_loss *const losses[] = {&loss, NULL};
 
+static void onnx(struct onnx_layer *o)
+{
+	mu_onnx_int(o, "axis", 1);
+	mu_onnx_node(o, "Softmax", mu_onnx_in(o, 0));
+}
+
 const struct mu_layer_kind mu_layer_softmax = {
 	.op = MU_OP_SOFTMAX,
 	.traits = MU_LAYER_INPUT_UNUSED | MU_LAYER_STEPWISE | MU_LAYER_WORKS_OVER,
 	.shape = shape,
 	.losses = losses,
+	.onnx = onnx,
 };
 
 void mu_net_softmax(struct mu_net *net, int in, const char *name)

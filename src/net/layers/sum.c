@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise sum. With MU_RECOMPUTE_ALL a residual network keeps its sums alone. */
 #include "layer.h"
+#include "net/onnx/onnx.h"
 
 static int shape(struct net_draft *d)
 {
@@ -17,6 +18,13 @@ static int shape(struct net_draft *d)
 	return 0;
 }
 
+static void onnx(struct onnx_layer *o)
+{
+	mu_onnx_pass(o);
+	for (int i = 1; i < o->layer->n_inputs; i++)
+		mu_onnx_node(o, "Add", o->value, mu_onnx_in(o, i));
+}
+
 const struct mu_layer_kind mu_layer_sum = {
 	.op = MU_OP_SUM,
 	.min_inputs = 2,
@@ -24,6 +32,7 @@ const struct mu_layer_kind mu_layer_sum = {
 		  MU_LAYER_ABSORBS_ACTIVATION | MU_LAYER_IS_ADDITION,
 	.restored = 1u << MU_RECOMPUTE_AUTO | 1u << MU_RECOMPUTE_ATTENTION,
 	.shape = shape,
+	.onnx = onnx,
 };
 
 int mu_net_sum(struct mu_net *net, int n, const int *ins, const char *name)

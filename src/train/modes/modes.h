@@ -42,6 +42,10 @@ extern const struct train_mode mu_train_modes[CONF_MODE_N];
  * Not collective. */
 enum mu_status mu_train_sample(const struct conf *v, const struct engine_device_list *devices);
 
+/* export.c: --export, the network and its parameters as a model of ONNX. input: what the checkpoint
+ * says of its run's, "images"; "": nothing. No data, no roles. Not collective. */
+enum mu_status mu_train_export(const struct conf *v, const char *input);
+
 /* summary.c: --summary, the network of the options and the memory of a rank on standard output. No
  * data. Not collective. */
 enum mu_status mu_train_summary(const struct conf *v, const struct engine_device_list *devices,

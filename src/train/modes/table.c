@@ -19,6 +19,11 @@ static enum mu_status sample(struct train_run *run)
 	return mu_train_sample(run->conf, &run->list);
 }
 
+static enum mu_status export_model(struct train_run *run)
+{
+	return mu_train_export(run->conf, run->description.input);
+}
+
 static enum mu_status dump_batch(struct train_run *run)
 {
 	return mu_train_dump_batch(&run->engine, &run->train);
@@ -78,6 +83,7 @@ out:
 const struct train_mode mu_train_modes[CONF_MODE_N] = {
 	[CONF_MODE_SUMMARY] = {TRAIN_ROLES, TRAIN_RANK_0, summary},
 	[CONF_MODE_SAMPLE] = {TRAIN_OPTIONS, TRAIN_RANK_0, sample},
+	[CONF_MODE_EXPORT] = {TRAIN_OPTIONS, TRAIN_RANK_0, export_model},
 	[CONF_MODE_DUMP_BATCH] = {TRAIN_DATA, TRAIN_WORKER_0, dump_batch},
 	[CONF_MODE_TEST_IO] = {TRAIN_DATA, TRAIN_WORKERS, test_io},
 	[CONF_MODE_TUNE] = {TRAIN_NETWORK, TRAIN_WORKER_0, tune},
