@@ -11,7 +11,7 @@
 #include <muster/metrics.h>
 #include <muster/storage.h>
 
-enum { TEXT_BYTES = 1024 };
+enum { TEXT_BYTES = 4096 };
 
 /* Attributes, in the order in which they are printed; others are settings of single runs. */
 static const char *const names[] = {
@@ -105,9 +105,9 @@ static void put_sums(const char *text)
 			const struct mu_metric *mean = mu_metric_used(loss, MU_METRIC_IS_LOSS),
 					       *best = mu_metric_used(loss, MU_METRIC_BEST);
 
-			printf("%-19s loss %.4f", "epoch so far", mean->value(&m));
+			printf("%-19s loss %.4f", "epoch so far", mu_metric_value(mean, &m));
 			if (best)
-				printf(", %s %.4f", best->name, best->value(&m));
+				printf(", %s %.4f", best->name, mu_metric_value(best, &m));
 			putchar('\n');
 		}
 }
@@ -115,14 +115,14 @@ static void put_sums(const char *text)
 static enum mu_status put_metrics(struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
-	char text[TEXT_BYTES], metric[16];
+	char text[TEXT_BYTES], metric[32];
 	double value;
 	size_t epoch;
 
 	MU_TRY(get(file, "metrics_epoch", text));
 	put_sums(text);
 	MU_TRY(get(file, "best", text));
-	if (sscanf(text, "%15s %lf, epoch %zu", metric, &value, &epoch) == 3 && epoch > 0)
+	if (sscanf(text, "%31s %lf, epoch %zu", metric, &value, &epoch) == 3 && epoch > 0)
 		printf("%-19s %s %.4f after epoch %zu\n", "best validation",
 		       mu_shown(metric), value, epoch);
 out:

@@ -214,6 +214,7 @@ struct mu_option {
 				word is optional, "" without one; "|": optional, any text */
 	const char *(*list_choices)(void); /* in place of choices: tables of layers above have
 					      them; or NULL */
+	bool others;         /* a string may be another word, too, which the caller checks */
 	const char *group;   /* heading in --help */
 	const char
 		*help; /* one line; METAVAR first in capitals: "N  samples per worker and step" */

@@ -319,6 +319,7 @@ struct mu_batch {
 	const float *class_weights;
 };
 
+#define MU_MAX_HEADS 8 /* losses of one net: mu_net_losses */
 #define MU_MAX_PARAMS 4 /* of one layer; auxiliary arrays are counted separately */
 
 /* ---- layers defined by users ---- */

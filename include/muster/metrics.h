@@ -19,8 +19,9 @@
 MU_BEGIN_C
 
 struct mu_plan;
+struct mu_joint; /* src/device/joint.h */
 
-enum { MU_LOSS_SUMS = 6 };
+enum { MU_LOSS_SUMS = 48 }; /* enough for MU_MAX_HEADS */
 
 /*
  * Sums over what is counted (see struct mu_batch), zero at first; those of several workers are
@@ -70,7 +71,7 @@ enum mu_metric_use {
 
 /* A number in the log, computed from the sums. */
 struct mu_metric {
-	const char *name;    /* of options: "ce"; at most 15 characters */
+	const char *name;    /* of options: "ce"; at most 15 characters, 31 with that of a head */
 	const char *other;   /* MXNet's name, or NULL */
 	const char *printed; /* in the log: "cross-entropy" */
 	const char *column;  /* at most 6 letters, heads a column; NULL: the name */
@@ -80,6 +81,9 @@ struct mu_metric {
 	unsigned use;        /* enum mu_metric_use */
 	double (*value)(const struct mu_metrics *m); /* nothing counted: 0, perplexity 1;
 							NAN: not defined */
+	/* Of one of several losses: where its sums begin, that of targets that count before
+	 * them; `value` gets them as those of a loss that is alone. 0: of the whole. */
+	size_t head_at;
 };
 
 enum mu_loss_output { MU_OUTPUT_PROBABILITIES, MU_OUTPUT_VALUES };
@@ -127,6 +131,9 @@ struct mu_loss {
 	void (*tally_size)(struct mu_tally *t, const struct mu_shape *output);
 	void (*tally)(struct mu_tally *t, const struct mu_loss_results *r);
 	const struct mu_metric *metrics; /* ends with a NULL name */
+	/* Several losses, mu_net_losses, whose row the net has made and owns: their heads, which
+	 * say what targets, measure and tally are. NULL: one loss. */
+	const struct mu_joint *joint;
 };
 
 /* Loss i of those that there are, then of those that were loaded; NULL: no such. */
@@ -139,10 +146,15 @@ const struct mu_loss *mu_net_loss(const struct mu_net *net);
 /* Can it leave labels out? Losses of classes can, but not those of users. */
 bool mu_net_may_ignore(const struct mu_net *net);
 
+/* Heads and how many targets each has, "class 1, value 2"; returns text. */
+const char *mu_loss_heads(const struct mu_loss *loss, char *text, size_t nbytes);
+size_t mu_loss_targets(const struct mu_loss *loss, const struct mu_shape *output);
+/* Its value, from the sums of the net's loss. */
+double mu_metric_value(const struct mu_metric *metric, const struct mu_metrics *m);
 /* The first metric of this use, of this name (either of the two), NULL: none. */
 const struct mu_metric *mu_metric_used(const struct mu_loss *loss, enum mu_metric_use use);
 const struct mu_metric *mu_metric_named(const struct mu_loss *loss, const char *name, size_t n);
-/* Of any loss, as a log prints it: "top_k_accuracy_5". NULL: another program's. */
+/* Of any loss, or head, as a log prints it: "top_k_accuracy_5". NULL: another program's. */
 const struct mu_metric *mu_metric_printed(const char *printed);
 
 /* Has m what the metric is computed from? */

@@ -157,7 +157,7 @@ const struct mu_network *mu_network_guess(const char *name, long *depth);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 11
+#define MU_ABI 12
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */
@@ -287,6 +287,21 @@ void mu_net_region_loss(struct mu_net *net, int in, const struct mu_region_loss 
  * device.h); it has the loss's name. */
 void mu_net_custom_loss(struct mu_net *net, int in, const struct mu_loss *loss,
 			const struct mu_custom *layer);
+/*
+ * The last layer: several losses, each of a tensor of its own. Training minimises the sum of weight
+ * times loss. A sample's targets are those of all heads, in the order of the heads, in one row: of
+ * softmax and dice one for each position, of the others one for each output; and so is the output,
+ * (n, outputs of all heads), each as its loss has it alone: probabilities, values. Metrics are
+ * "<name>-<metric>", "class-accuracy", and "loss", the sum. jobs/examples/two_heads.c.
+ */
+struct mu_head {
+	const char *name; /* "class": at most 15 letters, digits, '-' and '_' */
+	int in;
+	const char *loss;     /* as --objective names it, "softmax": one of the library's */
+	const char *settings; /* of that loss, "class-weights=1,2 ignore-class=0"; NULL: none */
+	double weight;        /* 0: the head is measured, and does not train */
+};
+void mu_net_losses(struct mu_net *net, int n, const struct mu_head *heads);
 /* Predictions with this label are ignored: no loss, no gradient, not counted. For the padding of
  * sequences. MXNet's use_ignore and ignore_label. */
 void mu_net_ignore_label(struct mu_net *net, float label);

@@ -2,6 +2,8 @@
 /* The table of cases. A new one: a line here. */
 #include "op_cases.h"
 
+#include "device/joint.h"
+
 /* clang-format off */
 #define ATTR(kind, ...) .attr = &(const struct mu_##kind){__VA_ARGS__}
 #define CONV(...) .kind = MU_OP_CONVOLUTION, ATTR(convolution, .filters = __VA_ARGS__)
@@ -43,6 +45,26 @@ static const struct mu_activation sigmoid = {.kind = MU_ACTIVATION_SIGMOID};
 static const struct mu_activation gelu = {.kind = MU_ACTIVATION_GELU};
 static const struct mu_activation gelu_tanh = {.kind = MU_ACTIVATION_GELU_TANH};
 static const struct mu_activation silu = {.kind = MU_ACTIVATION_SILU};
+
+static const struct mu_element_loss squared = {.form = MU_ELEMENT_SQUARED};
+static const struct mu_element_loss huber_ = {.form = MU_ELEMENT_HUBER, .delta = 0.5f};
+static const struct mu_region_loss dice = {.smooth = 0.5f};
+static const float three_weights[] = {1, 2.5f, 0.5f};
+/* A class, weighted, and two values; a class for each position, Dice of others, values. */
+static const struct mu_joint two_heads = {
+	.n = 2,
+	.heads = {{.name = "class", .kind = MU_OP_SOFTMAX, .of_classes = true, .weight = 1,
+		   .class_weights = three_weights, .shape = VECTOR(0, 3)},
+		  {.name = "value", .kind = MU_OP_ELEMENT_LOSS, .attr = &squared, .weight = 0.25,
+		   .shape = VECTOR(0, 2)}}};
+static const struct mu_joint three_heads = {
+	.n = 3,
+	.heads = {{.name = "steps", .kind = MU_OP_SOFTMAX, .of_classes = true, .weight = 2,
+		   .use_ignore = true, .ignore_label = 1, .shape = IMAGE(0, 4, 3, 2)},
+		  {.name = "regions", .kind = MU_OP_REGION_LOSS, .attr = &dice,
+		   .of_classes = true, .weight = 0.5, .shape = IMAGE(0, 3, 2, 2)},
+		  {.name = "values", .kind = MU_OP_ELEMENT_LOSS, .attr = &huber_, .weight = 1.5,
+		   .shape = VECTOR(0, 16)}}};
 
 const struct op_case op_cases[] = {
 	{"conv", CONV(5, K(3, 2)), IN(IMAGE(2, 3, 9, 7))},

@@ -48,7 +48,7 @@ extern const size_t op_n_cases;
 static inline bool op_case_is_loss(const struct op_case *c)
 {
 	return c->kind == MU_OP_SOFTMAX || c->kind == MU_OP_ELEMENT_LOSS ||
-	       c->kind == MU_OP_REGION_LOSS;
+	       c->kind == MU_OP_REGION_LOSS || c->kind == MU_OP_JOINT;
 }
 
 /* Are its outputs the same in inference, or those of dropout? */

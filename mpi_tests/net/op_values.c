@@ -7,6 +7,7 @@
 #include <muster/base.h>
 
 #include "../lib/check.h"
+#include "device/joint.h"
 
 static size_t one_or(int value)
 {
@@ -125,6 +126,11 @@ struct mu_shape op_output_shape(const struct op_case *c)
 			return (struct mu_shape){2, {out.dims[0], features(&out)}};
 		out = *(const struct mu_shape *)c->attr;
 		out.dims[0] = c->in[0].dims[0];
+		return out;
+	case MU_OP_JOINT:
+		out = (struct mu_shape){2, {out.dims[0], 0}};
+		for (int i = 0; i < OP_MAX_TENSORS && c->in[i].ndims; i++)
+			out.dims[1] += features(&c->in[i]);
 		return out;
 	case MU_OP_CONCAT:
 		for (int i = 1; i < OP_MAX_TENSORS; i++)
@@ -273,7 +279,7 @@ static enum kind_of_values input_kind(const struct op_case *c)
 		return NOT_ZERO;
 	if (c->kind == MU_OP_EMBEDDING)
 		return NUMBERS;
-	if (c->kind == MU_OP_ELEMENT_LOSS)
+	if (c->kind == MU_OP_ELEMENT_LOSS || c->kind == MU_OP_JOINT)
 		return QUARTERS;
 	return c->far ? FAR : UNIFORM;
 }
@@ -297,17 +303,32 @@ out:
 	return st;
 }
 
+/* Target i of one sample of several losses. */
+static float joint_target(const struct mu_joint *joint, size_t i)
+{
+	size_t k = 0;
+
+	while (mu_joint_part(joint, k).target + mu_joint_part(joint, k).targets <= i)
+		k++;
+	return joint->heads[k].of_classes ? (float)(i % joint->heads[k].shape.dims[1])
+					  : (float)((10 * i + 7) % 16) / 16;
+}
+
 static enum mu_status fill_batch(struct op_values *values, const struct op_case *c)
 {
 	enum mu_status st = MU_OK;
 	size_t n = c->in[0].dims[0];
 	const bool by_element = c->kind == MU_OP_ELEMENT_LOSS;
-	size_t predictions = features(&c->in[0]) / (by_element ? 1 : c->in[0].dims[1]) * n;
+	const struct mu_joint *joint = c->kind == MU_OP_JOINT ? c->attr : NULL;
+	const size_t each = joint ? mu_joint_part(joint, joint->n).target
+				  : features(&c->in[0]) / (by_element ? 1 : c->in[0].dims[1]);
+	size_t predictions = each * n;
 
 	MU_TRY(MU_ALLOC(values->labels, predictions, "labels"));
 	MU_TRY(MU_ALLOC(values->ids, n, "ids"));
 	for (size_t i = 0; i < predictions; i++)
-		values->labels[i] = by_element ? (float)((10 * i + 7) % 16) / 16
+		values->labels[i] = joint        ? joint_target(joint, i % each)
+				    : by_element ? (float)((10 * i + 7) % 16) / 16
 					       : (float)((7 * i + 1) % c->in[0].dims[1]);
 	for (size_t s = 0; s < n; s++)
 		values->ids[s] = (uint32_t)(1000 + 3 * s);

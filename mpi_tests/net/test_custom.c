@@ -453,17 +453,18 @@ static void test_abi(void)
 		{"mu_layer", sizeof(struct mu_layer), 784},
 		{"mu_layer_ops", sizeof(struct mu_layer_ops), 32},
 		{"mu_custom", sizeof(struct mu_custom), 24},
-		{"mu_loss", sizeof(struct mu_loss), 192},
-		{"mu_metric", sizeof(struct mu_metric), 64},
+		{"mu_head", sizeof(struct mu_head), 40},
+		{"mu_loss", sizeof(struct mu_loss), 536},
+		{"mu_metric", sizeof(struct mu_metric), 72},
 		{"mu_loss_results", sizeof(struct mu_loss_results), 40},
-		{"mu_metrics", sizeof(struct mu_metrics), 72},
+		{"mu_metrics", sizeof(struct mu_metrics), 408},
 		{"mu_tally", sizeof(struct mu_tally), 96},
 		{"mu_net_config", sizeof(struct mu_net_config), 120},
 		{"mu_network", sizeof(struct mu_network), 176},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 11);
+	CHECK(MU_ABI == 12);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,

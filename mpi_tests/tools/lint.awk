@@ -136,7 +136,7 @@ function check_private_include(header, dir, parts)
 		 header ~ /^(device\/cuda|net\/layers)\//) # no GPU
 		return
 	else if (FILENAME_NOW ~ /^mpi_tests\/(net|layers|gpu|kernels|train)\// &&
-		 header ~ /^(device\/op|net\/plan)\.h$/)
+		 header ~ /^(device\/(op|joint)|net\/plan)\.h$/)
 		return
 	else if (header ~ /\.def$/ && exists(dir header)) # rows of a table
 		return

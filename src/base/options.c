@@ -138,7 +138,7 @@ static enum mu_status set_string(const struct mu_option *option, const char *tex
 	const char *choices = mu_option_choices(option);
 
 	/* "|" alone lists none: anything. */
-	if (choices && strcmp(choices, "|") != 0 && !is_choice(choices, text))
+	if (choices && !option->others && strcmp(choices, "|") != 0 && !is_choice(choices, text))
 		MU_TRY(refuse_word(option, text));
 	*value = text;
 out:

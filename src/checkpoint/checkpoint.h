@@ -32,6 +32,7 @@
 #include "engine/engine.h"
 
 enum { CHECKPOINT_VERSION = 1, CHECKPOINT_PATH = 1024, CHECKPOINT_NAME = 256 };
+enum { CHECKPOINT_SUMS = 4096 }; /* bytes of a loss's sums as text */
 
 /*
  * The run ends without a checkpoint, and another begins in the same processes from the newest one
@@ -62,7 +63,7 @@ struct checkpoint_position {
 		double best, rate; /* best value; factor of the learning rate, 0: none yet */
 	} plateau;
 	struct checkpoint_best {
-		char metric[16]; /* of --best-metric */
+		char metric[32]; /* of --best-metric */
 		double value;
 		size_t epoch;  /* completed epochs at the best validation; 0: none yet */
 		size_t since;  /* validations since */

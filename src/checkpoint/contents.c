@@ -80,7 +80,7 @@ enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at
 					    const struct mu_loss *loss, struct mu_array_file *file)
 {
 	enum mu_status st = MU_OK;
-	char text[512];
+	char text[CHECKPOINT_SUMS];
 
 	snprintf(text, sizeof text, "%zu", at->epoch);
 	MU_TRY(mu_array_file_set_text(file, "epoch", text));
@@ -133,7 +133,7 @@ static enum mu_status read_best(struct checkpoint_best *b, struct mu_array_file 
 	int pending;
 
 	MU_TRY(mu_array_file_get_text(file, "best", text, sizeof text));
-	if (sscanf(text, "%15s %lf, epoch %zu, %zu validations since, pending %d", b->metric,
+	if (sscanf(text, "%31s %lf, epoch %zu, %zu validations since, pending %d", b->metric,
 		   &b->value, &b->epoch, &b->since, &pending) != 5 ||
 	    !isfinite(b->value))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"best\" is invalid: \"%s\"", path, text);
@@ -148,7 +148,7 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 {
 	enum mu_status st = MU_OK;
 	unsigned long long updates;
-	char text[512];
+	char text[CHECKPOINT_SUMS];
 
 	MU_TRY(mu_array_file_get_text(file, "epoch", text, sizeof text));
 	at->epoch = strtoul(text, NULL, 10);

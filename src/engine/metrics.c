@@ -54,20 +54,50 @@ static const char *by_objective(const char *word, size_t n, char *text, size_t n
 	return text;
 }
 
-/* The word of n characters is a metric of some loss. */
+/* Is it a metric of some loss, or after a '-' that of a head, whose names are not known yet? */
+static bool is_known(const char *word, size_t n, bool of_loss)
+{
+	const struct mu_loss *loss;
+	const char *dash = memchr(word, '-', n);
+
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
+		if (of_loss ? find_chosen(loss, word, n) : mu_metric_named(loss, word, n))
+			return true;
+	return dash && is_known(dash + 1, n - (size_t)(dash + 1 - word), false);
+}
+
+/* The word of n characters is a metric of --loss. */
 static enum mu_status check_word(const char *word, size_t n)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_loss *loss;
 	char list[256] = "", cure[64];
 
-	for (size_t i = 0; (loss = mu_loss_at(i)); i++) {
-		if (find_chosen(loss, word, n))
-			goto out;
+	if ((n == 4 && strncmp(word, "loss", n) == 0) || is_known(word, n, true))
+		goto out;
+	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
 		list_names(loss, true, list, sizeof list);
-	}
 	MU_FAIL(MU_ERR_USAGE, "--loss: unknown metric \"%.*s\"; a list of these is needed: %s%s",
 		(int)n, word, list, by_objective(word, n, cure, sizeof cure));
+out:
+	return st;
+}
+
+static enum mu_status check_best(const char *name)
+{
+	enum mu_status st = MU_OK;
+	char list[512];
+
+	if (!name || strcmp(name, "none") == 0 || strcmp(name, "loss") == 0 ||
+	    is_known(name, strlen(name), false))
+		goto out;
+	snprintf(list, sizeof list, "%s", mu_conf_best_metrics());
+	for (char *p = strchr(list, '|'); p; p = strchr(p, '|'))
+		*p = ' ';
+	MU_FAIL(MU_ERR_USAGE,
+		"--best-metric: \"%s\" is not known; choose one of: %s (of one head of several: "
+		"class-accuracy)",
+		name, list);
 out:
 	return st;
 }
@@ -77,6 +107,7 @@ enum mu_status mu_engine_metrics_check(const struct conf *v)
 	enum mu_status st = MU_OK;
 	const char *word = v->loss && *v->loss ? v->loss : NULL;
 
+	MU_TRY(check_best(v->best_metric));
 	while (word) {
 		const size_t n = strcspn(word, ",");
 
@@ -134,7 +165,7 @@ static enum mu_status show_listed(struct engine_metrics *metrics, const struct c
 {
 	enum mu_status st = MU_OK;
 	const char *word = v->loss && *v->loss ? v->loss : NULL;
-	char list[128] = "", cure[64];
+	char list[512] = "", cure[64];
 
 	while (word) {
 		const size_t n = strcspn(word, ",");
@@ -174,7 +205,7 @@ static enum mu_status find_metric(const struct mu_metric **metric, const struct 
 				  const char *name, const char *option)
 {
 	enum mu_status st = MU_OK;
-	char list[256] = "";
+	char list[512] = "";
 
 	*metric = mu_metric_named(loss, name, strlen(name));
 	if (*metric)
@@ -205,17 +236,18 @@ out:
 static enum mu_status check_classes(const struct mu_loss *loss, const struct conf *v)
 {
 	enum mu_status st = MU_OK;
+	const bool classes = loss->of_classes || loss->joint;
 	bool takes_k = false;
 
 	for (const struct mu_metric *m = loss->metrics; m->name; m++)
 		takes_k |= m->takes_k;
 	if (!takes_k && v->top_k > 0)
 		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: the network's loss is %s, which %s", v->top_k,
-			loss->help, loss->of_classes ? "has no such metric" : "knows no classes");
+			loss->help, classes ? "has no such metric" : "knows no classes");
 	if (!loss->smooths && v->label_smoothing > 0)
 		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: the network's loss is %s, which %s",
 			v->label_smoothing, loss->help,
-			loss->of_classes ? "has no such targets" : "knows no classes");
+			classes ? "has no such targets" : "knows no classes");
 out:
 	return st;
 }

@@ -9,7 +9,7 @@
 #include "conf/options.h"
 #include "engine.h"
 
-#define TRAIN_MAX_METRICS 8
+#define TRAIN_MAX_METRICS 32
 
 /* On servers, which have no net, all is NULL and 0. */
 struct engine_metrics {

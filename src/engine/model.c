@@ -11,7 +11,7 @@
 #include "lives.h"
 
 /* Memory of larger batches is first estimated from a plan of this size. */
-enum { SMALL_BATCH = 64 };
+enum { SMALL_BATCH = 64, HEADS_TEXT = 256 };
 
 static double batch_bytes(const struct mu_input_config *data)
 {
@@ -248,7 +248,16 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 	enum mu_status st = MU_OK;
 	const struct mu_input_config *data = &e->train->config;
 	const size_t batch = data->batch;
+	char heads[HEADS_TEXT];
 
+	if (mu_net_labels(e->net) != mu_input_width(e->train) && mu_net_loss(e->net)->joint)
+		MU_FAIL(MU_ERR_USAGE,
+			"network %s has %zu target%s a sample, in this order: %s; %s has %zu",
+			e->conf->network_name, mu_net_labels(e->net),
+			MU_S(mu_net_labels(e->net)),
+			mu_loss_heads(mu_net_loss(e->net), heads, sizeof heads),
+			e->conf->data_dir ? e->conf->data_dir : e->conf->data_train,
+			mu_input_width(e->train));
 	if (mu_net_labels(e->net) != mu_input_width(e->train) && !mu_net_loss(e->net)->of_classes)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s has %zu outputs, one for each target (number of classes); %s "

@@ -106,11 +106,11 @@ static void write_line(const struct report_observer *o)
 	if (!l->pending)
 		return;
 	l->pending = false;
-	print_value(figures[0], l->mean->value(&w->metrics));
-	print_value(figures[1], l->metric->value(&w->metrics));
+	print_value(figures[0], mu_metric_value(l->mean, &w->metrics));
+	print_value(figures[1], mu_metric_value(l->metric, &w->metrics));
 	if (l->has_validation) {
-		print_value(figures[2], l->mean->value(&l->validated));
-		print_value(figures[3], l->metric->value(&l->validated));
+		print_value(figures[2], mu_metric_value(l->mean, &l->validated));
+		print_value(figures[3], mu_metric_value(l->metric, &l->validated));
 	}
 	if (top->epoch > 0)
 		print_value(figures[4], top->value);
@@ -165,8 +165,8 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		mu_log_status("");
 		mu_log_in(MU_LOG_PLAIN, MU_LOG_INFO,
 			  "epoch %zu, step %zu of %zu: validation loss %.4f, %s %.4f", epoch + 1,
-			  done, o->view->engine->steps, l->mean->value(m), l->metric->name,
-			  l->metric->value(m));
+			  done, o->view->engine->steps, mu_metric_value(l->mean, m),
+			  l->metric->name, mu_metric_value(l->metric, m));
 		return;
 	}
 	l->validated = *m;
@@ -175,8 +175,8 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		return;
 	mu_log_status("");
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT,
-		  "validation: loss %.4f, %s %.4f (%.0f sample%s)", l->mean->value(m),
-		  l->metric->name, l->metric->value(m), m->samples, MU_S(m->samples));
+		  "validation: loss %.4f, %s %.4f (%.0f sample%s)", mu_metric_value(l->mean, m),
+		  l->metric->name, mu_metric_value(l->metric, m), m->samples, MU_S(m->samples));
 }
 
 static void save(const struct report_observer *o, struct checkpoint_position *at)
@@ -205,7 +205,7 @@ static enum mu_status end(struct report_observer *o)
 		return MU_OK;
 	if (l->has_validation)
 		snprintf(last, sizeof last, "; validation %s %.4f", l->metric->name,
-			 l->metric->value(&l->validated));
+			 mu_metric_value(l->metric, &l->validated));
 	if (top->epoch > 0)
 		snprintf(best, sizeof best, ", best %.4f after epoch %zu", top->value, top->epoch);
 	mu_log_in(MU_LOG_PLAIN, MU_LOG_RESULT, "trained %zu epoch%s in %.1f s, %.*f samples/s%s%s",

@@ -56,7 +56,7 @@ static double mean_loss(const struct report_observer *o, const struct mu_metrics
 {
 	const struct mu_metrics m = mu_metrics_since(to, from);
 
-	return m.counted > 0 ? o->view->metrics->mean->value(&m) : -1;
+	return m.counted > 0 ? mu_metric_value(o->view->metrics->mean, &m) : -1;
 }
 
 static void step(struct report_observer *o, const struct report_step *s)

@@ -39,7 +39,7 @@ static void window(struct report_observer *o, const struct report_window *w)
 {
 	const struct mu_engine *e = o->view->engine;
 	const struct engine_metrics *shown = o->view->metrics;
-	char text[512];
+	char text[2048];
 	size_t n;
 
 	snprintf(text, sizeof text, "Epoch[%zu] Batch [%zu-%zu]\tSpeed: %.2f samples/sec", w->epoch,
@@ -49,7 +49,7 @@ static void window(struct report_observer *o, const struct report_window *w)
 			continue;
 		n = strlen(text);
 		snprintf(text + n, sizeof text - n, "\t%s=%f", shown->printed[i],
-			 shown->of[i]->value(&w->metrics));
+			 mu_metric_value(shown->of[i], &w->metrics));
 	}
 	n = strlen(text);
 	if (e->train->pipeline)
@@ -71,7 +71,7 @@ static void report_metrics(const struct report_observer *o, const char *what, si
 	for (size_t i = 0; i < shown->n; i++)
 		if (mu_metric_is_known(shown->of[i], m))
 			mu_log_mxnet("Epoch[%zu] %s-%s=%f", epoch, what, shown->printed[i],
-			     shown->of[i]->value(m));
+			     mu_metric_value(shown->of[i], m));
 }
 
 static void epoch(struct report_observer *o, const struct report_window *w)

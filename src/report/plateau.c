@@ -47,7 +47,7 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 {
 	const struct conf_schedule *s = &o->view->engine->conf->schedule;
 	const struct mu_metric *metric = o->view->metrics->plateau;
-	const double value = metric->value(m);
+	const double value = mu_metric_value(metric, m);
 	struct plateau *p = o->state;
 
 	(void)epoch;

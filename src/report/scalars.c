@@ -102,7 +102,7 @@ static void add(const struct report_observer *o, struct report_numbers *record,
 			record->values[SCALAR_COMM] = w->comm_seconds / w->seconds;
 	}
 	for (size_t i = 0; i < shown->n; i++)
-		record->values[SCALAR_METRICS + i] = shown->of[i]->value(m);
+		record->values[SCALAR_METRICS + i] = mu_metric_value(shown->of[i], m);
 	record->n = s->n;
 	record->names = s->names;
 	put(s, record);

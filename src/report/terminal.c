@@ -79,7 +79,7 @@ static void put_loss(const struct report_observer *o, const struct mu_metrics *m
 {
 	text[0] = '\0';
 	if (m->counted > 0)
-		snprintf(text, nbytes, " loss %.4g", o->view->metrics->mean->value(m));
+		snprintf(text, nbytes, " loss %.4g", mu_metric_value(o->view->metrics->mean, m));
 }
 
 static void show(struct report_observer *o, double now)

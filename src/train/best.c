@@ -30,7 +30,7 @@ void mu_train_best_open(struct train_best *b, const struct mu_engine *e,
 bool mu_train_best_update(struct train_best *b, size_t epochs, const struct mu_metrics *m)
 {
 	struct checkpoint_best *s = &b->state;
-	const double value = b->metric ? b->metric->value(m) : 0;
+	const double value = b->metric ? mu_metric_value(b->metric, m) : 0;
 
 	s->pending = s->improved = false;
 	if (!b->metric)

@@ -56,7 +56,7 @@ enum mu_status mu_train_validate(struct train_fit *f, bool *ends)
 	f->unvalidated = false;
 	mu_report_validation(f->observers, f->epoch, 0, &m);
 	mu_train_best_report(f->best);
-	*ends = metric && metric->value(&m) >= target;
+	*ends = metric && mu_metric_value(metric, &m) >= target;
 	if (*ends && members->index == 0)
 		mu_log_info("target accuracy %g reached: training ends", target);
 	*ends = *ends || mu_train_best_stops(f->best);

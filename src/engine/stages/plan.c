@@ -287,7 +287,8 @@ enum mu_status mu_engine_staged_allocate(struct mu_engine *e)
 	MU_TRY(MU_ALLOC(s->measured, s->n_micro, "metrics"));
 	if (s->steps > 0)
 		MU_TRY(MU_ALLOC(s->labels, s->n_micro * s->micro * s->steps, "labels of blocks"));
-	if (e->conf->predict && (e->network->traits & MU_NETWORK_SEQUENCES))
+	if (e->conf->predict && (e->network->traits & MU_NETWORK_SEQUENCES) &&
+	    mu_net_loss(e->net)->output == MU_OUTPUT_PROBABILITIES)
 		MU_TRY(MU_ALLOC(s->predictions, s->n_micro * s->micro * mu_net_labels(e->net),
 				"predictions of a batch"));
 	if (s->n_micro == 1)

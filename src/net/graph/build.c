@@ -353,7 +353,7 @@ size_t mu_net_labels(const struct mu_net *net)
 {
 	const struct net_layer *last = &net->layers[net->n_layers - 1];
 
-	return mu_net_loss(net)->targets(&net->tensors[last->outputs[0]].shape);
+	return mu_loss_targets(mu_net_loss(net), &net->tensors[last->outputs[0]].shape);
 }
 
 int mu_net_input(struct mu_net *net)
@@ -392,5 +392,6 @@ void mu_net_free(struct mu_net *net)
 	free(net->tensors);
 	free(net->options);
 	free(net->class_weights);
+	mu_net_heads_free(net->heads);
 	free(net);
 }

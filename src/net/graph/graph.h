@@ -58,6 +58,7 @@ struct mu_net {
 	bool use_ignore;
 	float ignore_label;
 	float *class_weights; /* config.classes of them; NULL: none */
+	struct net_heads *heads; /* of mu_net_losses; NULL: one loss */
 	long depth; /* of mu_net_set_depth */
 	const struct mu_loss *objective; /* NULL: the network ends in a loss of its own */
 	bool takes_objective;            /* mu_net_objective was called */
@@ -92,6 +93,9 @@ void mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape sh
 /* Is there such a tensor, and no error so far? If not, an error is noted. */
 bool mu_net_can_read(struct mu_net *net, int in);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* src/net/layers/joint.c */
+void mu_net_heads_free(struct net_heads *heads);
 
 /* count.c: multiply-adds of forward of one sample. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);

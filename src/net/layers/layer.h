@@ -101,7 +101,7 @@ static inline const struct mu_loss *mu_layer_loss(const struct mu_layer_kind *ki
 #include "device/kinds.def"
 #undef KIND
 
-/* ---- table.c ---- */
+/* ---- graph/kinds.c ---- */
 
 const struct mu_layer_kind *mu_layer_kind(enum mu_op_kind op);
 bool mu_layer_is_stepwise(const struct mu_layer_kind *kind, const void *attr);
@@ -121,6 +121,18 @@ int mu_layer_needs(struct mu_net *net, const char *form, const struct mu_shape *
 int mu_layer_custom_shape(struct net_draft *d);
 /* False: an error was noted, of its attributes. */
 bool mu_layer_custom_check(struct mu_net *net, const struct mu_custom *custom);
+
+/* ---- losses/loss.c ---- */
+
+/* Of a batch, the targets that count. */
+size_t mu_loss_counted(const struct mu_loss *loss, const struct mu_loss_results *r);
+
+/* ---- losses/heads.c: several losses as one ---- */
+
+/* The row; of heads of which the joint's own pointers outlive it. Free by mu_free. */
+enum mu_status mu_joint_row(struct mu_loss **out, const struct mu_joint *joint);
+void mu_joint_measure(struct mu_metrics *m, const struct mu_joint *joint,
+		      const struct mu_loss_results *r);
 
 /* ---- losses/parts.c ---- */
 

@@ -26,7 +26,9 @@ size_t mu_plan_targets(const struct mu_plan *plan)
 {
 	const struct mu_op *last = &plan->ops[plan->n_ops - 1];
 
-	return mu_plan_has_end(plan) ? mu_op_loss(last)->targets(&last->outputs[0]->shape) : 0;
+	return mu_plan_has_end(plan)
+		       ? mu_loss_targets(mu_op_loss(last), &last->outputs[0]->shape)
+		       : 0;
 }
 
 /* Both kinds of samples lie next to draws and labels, so that one copy is enough. */

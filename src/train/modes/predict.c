@@ -218,7 +218,7 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 {
 	enum mu_status st = MU_OK;
 	const struct engine_metrics *shown = &p->shown;
-	char text[512] = "";
+	char text[2048] = "";
 
 	if (p->run->data->unlabelled) {
 		mu_log_info("%s: predicted %.0f %s in %.3f s: %.2f samples/sec",
@@ -231,7 +231,7 @@ static enum mu_status show_result(const struct prediction *p, const struct mu_me
 		const size_t n = strlen(text);
 
 		snprintf(text + n, sizeof text - n, "%s%s %f", i ? ", " : "", shown->printed[i],
-			 shown->of[i]->value(m));
+			 mu_metric_value(shown->of[i], m));
 	}
 	mu_log_info("%s: %s; validated %.0f samples in %.3f s: %.2f samples/sec",
 		    p->run->parameters ? p->run->parameters : "initial parameters", text,

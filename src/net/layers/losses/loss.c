@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/joint.h"
+
 const struct mu_loss *mu_loss_at(size_t i)
 {
 	for (int op = 0; op < MU_OP_N; op++) {
@@ -135,12 +137,25 @@ static bool prints(const struct mu_metric *m, const char *printed)
 const struct mu_metric *mu_metric_printed(const char *printed)
 {
 	const struct mu_loss *loss;
+	const char *dash = strchr(printed, '-');
 
 	for (size_t i = 0; (loss = mu_loss_at(i)); i++)
 		for (const struct mu_metric *m = loss->metrics; m->name; m++)
 			if (prints(m, printed))
 				return m;
-	return NULL;
+	return dash ? mu_metric_printed(dash + 1) : NULL; /* of a head */
+}
+
+double mu_metric_value(const struct mu_metric *metric, const struct mu_metrics *m)
+{
+	struct mu_metrics own = {.samples = m->samples};
+	const size_t at = metric->head_at;
+
+	if (at == 0)
+		return metric->value(m);
+	own.counted = m->sums[at];
+	memcpy(own.sums, m->sums + at + 1, (MU_LOSS_SUMS - at - 1) * sizeof *own.sums);
+	return metric->value(&own);
 }
 
 bool mu_metric_is_known(const struct mu_metric *metric, const struct mu_metrics *m)
@@ -176,7 +191,13 @@ bool mu_metrics_are_finite(const struct mu_metrics *m)
 	return true;
 }
 
-static size_t count_targets(const struct mu_loss *loss, const struct mu_loss_results *r)
+size_t mu_loss_targets(const struct mu_loss *loss, const struct mu_shape *output)
+{
+	return loss->joint ? mu_joint_part(loss->joint, loss->joint->n).target
+			   : loss->targets(output);
+}
+
+size_t mu_loss_counted(const struct mu_loss *loss, const struct mu_loss_results *r)
 {
 	const struct mu_batch *b = r->batch;
 	const size_t all = b->count * r->targets;
@@ -193,8 +214,11 @@ void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
 			const struct mu_loss_results *r)
 {
 	m->samples += (double)r->batch->count;
-	m->counted += (double)count_targets(loss, r);
-	loss->measure(m, r);
+	m->counted += (double)mu_loss_counted(loss, r);
+	if (loss->joint)
+		mu_joint_measure(m, loss->joint, r);
+	else
+		loss->measure(m, r);
 	if (m->tally && loss->tally)
 		loss->tally(m->tally, r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of all kinds of layers, for plans. */
-#include "layer.h"
+#include "net/layers/layer.h"
 
 static const struct mu_layer_kind *const kinds[MU_OP_N] = {
 #define KIND(OP, row, name, cpu, cuda) [MU_OP_##OP] = &mu_layer_##row,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ref device: its table. See ref.h. */
-#include "ref.h"
+#include "device/ref/ref.h"
 
 #include <assert.h>
 #include <string.h>
