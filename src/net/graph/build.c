@@ -392,6 +392,10 @@ void mu_net_free(struct mu_net *net)
 	free(net->tensors);
 	free(net->options);
 	free(net->class_weights);
-	mu_net_heads_free(net->heads);
+	for (size_t i = 0; net->heads && i < MU_MAX_HEADS; i++)
+		mu_net_free(net->heads->of[i]);
+	if (net->heads)
+		mu_free(net->heads->row);
+	free(net->heads);
 	free(net);
 }

@@ -94,8 +94,12 @@ void mu_net_add_param(struct mu_net *net, const char *suffix, struct mu_shape sh
 bool mu_net_can_read(struct mu_net *net, int in);
 int mu_net_fail(struct mu_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* src/net/layers/joint.c */
-void mu_net_heads_free(struct net_heads *heads);
+/* The losses of mu_net_losses: their names, each as a net of its own, and the row of all. */
+struct net_heads {
+	char names[MU_MAX_HEADS][16];
+	struct mu_net *of[MU_MAX_HEADS];
+	struct mu_loss *row;
+};
 
 /* count.c: multiply-adds of forward of one sample. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);

@@ -15,22 +15,6 @@
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 enum { HEAD_NAME = 16 };
 
-struct net_heads {
-	char names[MU_MAX_HEADS][HEAD_NAME];
-	struct mu_net *of[MU_MAX_HEADS];
-	struct mu_loss *row;
-};
-
-void mu_net_heads_free(struct net_heads *heads)
-{
-	if (!heads)
-		return;
-	for (size_t i = 0; i < MU_MAX_HEADS; i++)
-		mu_net_free(heads->of[i]);
-	mu_free(heads->row);
-	free(heads);
-}
-
 static int shape(struct net_draft *d)
 {
 	const struct mu_joint *joint = d->layer->attr;

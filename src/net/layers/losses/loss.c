@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/joint.h"
-
 const struct mu_loss *mu_loss_at(size_t i)
 {
 	for (int op = 0; op < MU_OP_N; op++) {
@@ -189,25 +187,6 @@ bool mu_metrics_are_finite(const struct mu_metrics *m)
 		if (!isfinite(m->sums[i]))
 			return false;
 	return true;
-}
-
-size_t mu_loss_targets(const struct mu_loss *loss, const struct mu_shape *output)
-{
-	return loss->joint ? mu_joint_part(loss->joint, loss->joint->n).target
-			   : loss->targets(output);
-}
-
-size_t mu_loss_counted(const struct mu_loss *loss, const struct mu_loss_results *r)
-{
-	const struct mu_batch *b = r->batch;
-	const size_t all = b->count * r->targets;
-	size_t ignored = 0;
-
-	if (loss->mean == MU_MEAN_OF_TARGETS || !b->use_ignore)
-		return all;
-	for (size_t i = 0; i < all; i++)
-		ignored += b->labels[i] == b->ignore_label;
-	return all - ignored;
 }
 
 void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,

@@ -5,7 +5,28 @@
 
 #include <math.h>
 
+#include "device/joint.h"
+
 enum { LOSS, CORRECT, CROSS_ENTROPY, SQUARED = CORRECT, ABSOLUTE };
+
+size_t mu_loss_targets(const struct mu_loss *loss, const struct mu_shape *output)
+{
+	return loss->joint ? mu_joint_part(loss->joint, loss->joint->n).target
+			   : loss->targets(output);
+}
+
+size_t mu_loss_counted(const struct mu_loss *loss, const struct mu_loss_results *r)
+{
+	const struct mu_batch *b = r->batch;
+	const size_t all = b->count * r->targets;
+	size_t ignored = 0;
+
+	if (loss->mean == MU_MEAN_OF_TARGETS || !b->use_ignore)
+		return all;
+	for (size_t i = 0; i < all; i++)
+		ignored += b->labels[i] == b->ignore_label;
+	return all - ignored;
+}
 
 double mu_loss_mean(const struct mu_metrics *m, int sum)
 {
