@@ -7,8 +7,8 @@ set -u
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 
 # Kernel, most registers (blocks of 256 threads on a processor: 4 with 64, 3 with 80; norm.c counts on them), wide loads
-# in flight at least, narrow loads in its loops at most: none, the eight bits of a ReLU, a byte for each 48 bytes, or
-# eight places of maxima for each 16; wide loads in flight at least where the last block adds lanes.
+# in flight at least, narrow loads in its loops at most: none, the eight bits of a ReLU, a byte for each 48 bytes, eight
+# places of maxima or weights of classes for each 16; wide loads in flight at least where the last block adds lanes.
 hot="
 normalize_float16 64 4
 normalize_bfloat16 64 4
@@ -24,6 +24,7 @@ pool_float16 64 1
 pool_bfloat16 64 1
 pool_backward_float16 64 4 4
 pool_backward_bfloat16 64 4 4
+softmax_halves 64 1 8
 "
 
 fatbin=$BUILDDIR/cuda_kernels.fatbin

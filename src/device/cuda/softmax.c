@@ -117,7 +117,8 @@ static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 	if (op->batch->class_weights)
 		MU_TRY(mu_cuda_copy(d, weights_of(op), op->batch->class_weights,
 				    args.t.classes * sizeof(float)));
-	MU_TRY(mu_cuda_rows(d, CUDA_softmax, n, &args));
+	MU_TRY(mu_cuda_rows(d, args.type == CUDA_FLOAT32 ? CUDA_softmax : CUDA_softmax_halves, n,
+			    &args));
 	MU_TRY(mu_cuda_copy(d, op->impl, args.predictions, n * sizeof *args.predictions));
 	if (op->loss_later)
 		goto out;

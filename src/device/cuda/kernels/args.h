@@ -87,6 +87,7 @@
 	F(joined_sums_bfloat16) \
 	F(lay_weights) \
 	F(softmax) \
+	F(softmax_halves) \
 	F(element_loss) \
 	F(region_sums) \
 	F(group_totals) \

@@ -32,6 +32,7 @@ struct cuda_softmax {
 	float scale; /* of the loss, or 0 */
 	size_t n;    /* predictions */
 };
+#define cuda_softmax_halves cuda_softmax
 
 struct cuda_softmax_backward {
 	struct cuda_targets t;

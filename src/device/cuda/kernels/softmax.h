@@ -52,18 +52,15 @@ CUDA_FUNCTION bool is_before(size_t k, float p, size_t label, float p_label)
 }
 
 /* A row of 16-bit scores, eight at a time, in float32. Sums begin again, smaller, when a thread
- * meets a larger score. */
-CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, size_t thread,
-				     size_t threads)
+ * meets a larger score. A kernel of its own: with that of floats, registers would be spilled. */
+CUDA_FUNCTION void softmax_halves_row(const struct cuda_softmax *a, size_t i, size_t thread,
+				      size_t threads)
 {
 	const struct cuda_targets *t = &a->t;
 	const size_t at = i * a->row, step = threads * CUDA_EIGHT;
 	const int counted = is_counted(t, i);
 	const size_t label = counted ? (size_t)t->labels[i] : 0;
-	const float score = number_at(a->x, a->type, at + label); /* before it is overwritten */
-	const float share = t->smoothing / (float)t->classes; /* of every class in the target */
-	const float all = (float)total_of(t, label);
-	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, p_label;
+	float v[CUDA_EIGHT], most = -FLT_MAX, sum = 0, largest, factor, score, p_label, share, all;
 	double target = 0, total, place;
 	uint32_t places = 0;
 
@@ -80,7 +77,11 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 			sum += j < m ? expf(v[j] - most) : 0;
 	}
 	largest = (float)most_of((double)most);
+	/* Before the sum, behind which threads overwrite it. */
+	score = number_at(a->x, a->type, at + label);
 	total = sum_of((double)(sum * expf(most - largest)));
+	share = t->smoothing / (float)t->classes; /* of every class in the target */
+	all = (float)total_of(t, label);
 	factor = (float)(1 / total);
 	p_label = expf(score - largest) * factor;
 	for (size_t k = thread * CUDA_EIGHT; k < a->row; k += step) {
@@ -108,8 +109,8 @@ CUDA_FUNCTION void softmax_of_halves(const struct cuda_softmax *a, size_t i, siz
 }
 
 /* As ref has it. */
-CUDA_FUNCTION void softmax_of_floats(const struct cuda_softmax *a, size_t i, size_t thread,
-				     size_t threads)
+CUDA_FUNCTION void softmax_row(const struct cuda_softmax *a, size_t i, size_t thread,
+			       size_t threads)
 {
 	const struct cuda_targets *t = &a->t;
 	const size_t at = i / t->area * t->classes * t->area + i % t->area;
@@ -141,15 +142,6 @@ CUDA_FUNCTION void softmax_of_floats(const struct cuda_softmax *a, size_t i, siz
 	places = sum_of(places);
 	if (thread == 0)
 		set_prediction(a, i, largest + log(sum), target, (double)score, places);
-}
-
-CUDA_FUNCTION void softmax_row(const struct cuda_softmax *a, size_t i, size_t thread,
-			       size_t threads)
-{
-	if (a->type == CUDA_FLOAT32)
-		softmax_of_floats(a, i, thread, threads);
-	else
-		softmax_of_halves(a, i, thread, threads);
 }
 
 CUDA_FUNCTION void softmax_backward_at(const struct cuda_softmax_backward *a, size_t i)
