@@ -64,7 +64,9 @@ cut_wire() {
 		expect_count 1 'error: '
 		expect "error: .* has waited [0-9.]+ s for .*: $host2; the limit is 4 s \(--comm-timeout\)"
 	fi
-	for _ in $(seq $((20 * ${MU_TIMEOUT_SCALE:-1}))); do
+	# There they notice 7 s later than here, wait 2.5 s for parts of a file, 5 s for other ranks' words, and 5 s for
+	# the launcher.
+	for _ in $(seq $((30 * ${MU_TIMEOUT_SCALE:-1}))); do
 		[ -n "$(away)" ] || break
 		sleep 1
 	done

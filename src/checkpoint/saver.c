@@ -341,20 +341,23 @@ out:
 	return st;
 }
 
-bool mu_checkpoint_saver_is_busy(const struct checkpoint_saver *s)
-{
-	return s && s->stage != NONE && s->stage != FAILED;
-}
-
 void mu_checkpoint_saver_rescue(struct checkpoint_saver *s, double seconds)
 {
-	const double end = mu_now() + seconds;
+	const double begun = mu_now();
 	struct mu_waiter waiter;
+	bool told = false;
 
 	mu_waiter_init(&waiter, NULL);
-	while (mu_checkpoint_saver_is_busy(s) && mu_now() < end &&
-	       mu_checkpoint_saver_poll(s) == MU_OK)
+	while (s && s->stage != NONE && s->stage != FAILED && mu_now() < begun + seconds) {
+		if (s->stage != AGREE && !told)
+			mu_alarm_busy();
+		told |= s->stage != AGREE;
+		if (s->stage == AGREE && mu_alarm_nobody_comes(begun))
+			break;
+		if (mu_checkpoint_saver_poll(s) != MU_OK)
+			break;
 		mu_waiter_nap(&waiter);
+	}
 }
 
 enum mu_status mu_checkpoint_saver_finish_shared(struct checkpoint_saver *s)

@@ -40,9 +40,11 @@ void mu_checkpoint_saver_refuse(struct checkpoint_saver *s);
 enum mu_status mu_checkpoint_saver_poll(struct checkpoint_saver *s);
 /* Wait until it is complete. Collective over workers, unless the save was alone. */
 enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s);
-/* Is a save under way that can be completed without other steps of training? */
-bool mu_checkpoint_saver_is_busy(const struct checkpoint_saver *s);
-/* The run has failed: complete the save that is under way, for `seconds` at most. */
+/*
+ * The run has failed: complete the save that is under way, if it can be without other steps of
+ * training; for `seconds` at most. Other ranks are asked to wait while this one writes. For workers
+ * whose parts are not written it waits only while they can be expected (mu_alarm_nobody_comes).
+ */
 void mu_checkpoint_saver_rescue(struct checkpoint_saver *s, double seconds);
 /*
  * dist_async, before workers meet: finish a save of all workers, whose vote makes no progress

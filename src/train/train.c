@@ -236,10 +236,7 @@ static void end_badly(struct train_run *run, enum mu_status st)
 	mu_trace_hold(true);
 	mu_engine_comm_thread_close(&run->engine);
 	mu_alarm_raise(&run->members, st, run->conf->model_prefix && !run->conf->evaluate);
-	if (mu_checkpoint_saver_is_busy(run->saver)) {
-		mu_alarm_busy();
-		mu_checkpoint_saver_rescue(run->saver, SAVE_SECONDS);
-	}
+	mu_checkpoint_saver_rescue(run->saver, SAVE_SECONDS);
 	mu_trace_hold(false);
 }
 

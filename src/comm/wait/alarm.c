@@ -145,6 +145,13 @@ static void wait(bool told)
 		 mu_now() < begun + more + (saves ? SAVE_SECONDS : END_SECONDS));
 }
 
+bool mu_alarm_nobody_comes(double since)
+{
+	if (state.watch)
+		poll(state.watch);
+	return state.late && !state.others_busy && mu_now() >= since + END_SECONDS;
+}
+
 void mu_alarm_done(void)
 {
 	if (state.watch)
