@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# @timeout 900
 # The kernels of GPUs (src/device/cuda/kernels), compiled for the host and run there in blocks of 256 threads,
 # against plain formulas: with the address and undefined sanitizers; in the tier full with ThreadSanitizer, with
 # optimisation and by clang, too. Needs neither CUDA nor a GPU. rig.h says how a case is written: without one for every
