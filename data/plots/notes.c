@@ -94,6 +94,8 @@ static enum mu_status add_other(struct notes *notes, const char *text)
 	}
 	if (sscanf(text, "peak memory: at most %lf MB", &v) == 1)
 		notes->memory = v;
+	if (sscanf(text, "energy: %lf J", &v) == 1)
+		notes->joules = v;
 	if (strstr(text, "error: ") ||
 	    (strstr(text, "training ends") && !strstr(notes->stop, "error: ")))
 		snprintf(notes->stop, sizeof notes->stop, "%s", text);

@@ -36,6 +36,7 @@ struct notes {
 	size_t n_phases;
 	double steps; /* in an epoch; 0: not in the log */
 	double speed; /* samples/s of all the training; 0: not in the log */
+	double joules; /* of the run, without those before it; 0: not in the log */
 	double memory; /* MB, the most that a rank had; 0: not in the log */
 	char exposed[NOTES_TEXT];
 	bool trained;          /* the log has the line of the end of a training */

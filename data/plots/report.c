@@ -98,6 +98,10 @@ static void put_tiles(const struct report *r, size_t t)
 	snprintf(value, sizeof value, "%.0f MB", r->notes[t].memory);
 	if (r->notes[t].memory > 0)
 		page_tile(r->out, "memory, of the rank with most", value);
+	snprintf(value, sizeof value, "%.4g kJ, %.4g kWh", 1e-3 * r->notes[t].joules,
+		 r->notes[t].joules / 3.6e6);
+	if (r->notes[t].joules > 0)
+		page_tile(r->out, "energy", value);
 	fputs("</div>\n<p>", r->out);
 	page_text(r->out, ending(&r->notes[t]));
 	fputs("</p>\n", r->out);

@@ -76,8 +76,9 @@ void mu_world_fail(enum mu_status st, const char *program, int rank, const char 
  * between two steps, return MU_ERR_PEER. Before a rank ends, it completes what it has to save:
  * _busy asks the others to wait for that. _nobody_comes: a rank was silent for the time limit, and
  * nobody has asked so since, some seconds after `since`: who waits for the others need not go on.
- * saves: worker 0 saves files, which it may have to complete. mu_world_tell then says that this rank is done, and waits for the others, some seconds
- * at most. Memory of messages stays from now on (mu_memory_keep).
+ * saves: worker 0 saves files, which it may have to complete. mu_world_tell then says that this
+ * rank is done, and waits for the others, some seconds at most. Memory of messages stays from now
+ * on (mu_memory_keep).
  */
 void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves);
 enum mu_status mu_alarm_check(const struct mu_members *m);

@@ -221,6 +221,11 @@ CUresult cuDeviceGetName(char *t, int n, CUdevice d)
 	snprintf(t, (size_t)n, "pretended %d", d);
 	return 0;
 }
+CUresult cuDeviceGetPCIBusId(char *t, int n, CUdevice d)
+{
+	snprintf(t, (size_t)n, "0000:%02x:00.0", (unsigned)d);
+	return 0;
+}
 CUresult cuDeviceGetUuid(CUuuid *u, CUdevice d)
 {
 	const char *r = getenv("PMI_RANK") ? getenv("PMI_RANK") : getenv("OMPI_COMM_WORLD_RANK");

@@ -94,6 +94,56 @@ done <<-END
 	run cuGraphInstantiate
 END
 
+part "energy of GPUs, by a library that stands for NVML"
+cat >nvml.c <<'END'
+#include <stdio.h>
+#include <string.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **gpu) { return (*gpu = strdup(bus)) == NULL; }
+int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *millijoules)
+{
+	char path[64];
+	FILE *f;
+	int n;
+	snprintf(path, sizeof path, "energy.%s", (const char *)gpu);
+	if (!(f = fopen(path, "r"))) return 3;
+	n = fscanf(f, "%llu", millijoules);
+	fclose(f);
+	return n != 1;
+}
+END
+${CC:-cc} -shared -fPIC nvml.c -o libnvidia-ml.so.1 || fail "nvml.c does not compile"
+# used_on GPUS NP OPTION...: the line of energy of a run in which GPU 0 uses 5 J, and GPU 1 7 J if it has a counter
+used_on() {
+	local gpus=$1 np=$2 i
+	shift 2
+	for i in 0 1; do rm -f "energy.0000:0$i:00.0"; done
+	for ((i = 0; i < gpus; i++)); do echo 1000000 >"energy.0000:0$i:00.0"; done
+	new_mark
+	rm -f "$log"
+	(MUSTER_SYSFS=$PWD/none launch 100 "$np" ${net/num-epochs 2/num-epochs 100000} --disp-batches 1 "$@") &
+	for _ in $(seq 1500); do
+		grep -qs '^Epoch\[[1-9]' "$log" && break
+		sleep 0.05
+	done
+	for ((i = 0; i < gpus; i++)); do
+		echo $((1005000 + 2000 * i)) >new
+		mv new "energy.0000:0$i:00.0"
+	done
+	kill -s TERM "$(sed -n 's/^node .*(rank 0, pid \([0-9]*\)).*/\1/p' "$log" | head -n 1)"
+	wait $!
+	grep '^energy: ' "$log" || tail -n 3 "$log"
+}
+text=$(used_on 2 1 --gpus 0,1 --kv-store device)
+[[ $text == "energy: 12.0 J, "*"; of 2 GPUs (NVML); without CPUs, fans, disks, network" ]] || fail "two GPUs: $text"
+text=$(used_on 1 1 --gpus 0,1 --kv-store device)
+[[ $text == "energy: 5.0 J, "*"; of 1 GPU (NVML); without CPUs, the other GPUs, fans, disks, network" ]] ||
+	fail "a GPU without a counter: $text"
+text=$(PRETEND_OWN=1 used_on 1 2 --gpus 0 --kv-store dist_sharded --batch-size 12)
+[[ $text == "energy: 5.0 J, "*"; of 1 GPU (NVML); without CPUs, fans, disks, network" ]] ||
+	fail "a GPU of two workers: $text"
+rm libnvidia-ml.so.1
+
 # step_work OPTION...: names and counts of the kernels, products, convolutions and copies of a step of a residual
 # network with 16 convolutions and 16 batch-norms, as CUDA graphs: what a fourth step adds to three
 step_work() {

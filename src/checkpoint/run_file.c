@@ -159,6 +159,16 @@ static void put_places(struct mu_json *j, const struct checkpoint_run_file *f)
 	mu_json_close(j, ']');
 }
 
+static void put_energy(struct mu_json *j, const struct engine_energy *g)
+{
+	mu_json_open(j, "energy", '{');
+	mu_json_number(j, "joules", g->job);
+	mu_json_number(j, "joules_before", g->before);
+	mu_json_text(j, "of", g->of);
+	mu_json_text(j, "without", g->not_of);
+	mu_json_close(j, '}');
+}
+
 static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, const char *state,
 		    const char *cause)
 {
@@ -175,6 +185,8 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	put_options(j, f->options);
 	put_given(j, f->options);
 	put_settled(j, f->e);
+	if (f->e->energy.known)
+		put_energy(j, &f->e->energy);
 	if (f->n_places > 0)
 		put_places(j, f);
 	mu_json_close(j, '}');

@@ -244,6 +244,7 @@ struct conf {
 	long early_stopping, validate_every, validate_steps, max_val_samples;
 	enum conf_summary summary;
 	const char *profile; /* "" or a file; NULL: none */
+	double co2_factor; /* g/kWh; 0: not reported */
 	const char *metrics_file, *tensorboard, *timeline; /* NULL: none */
 	long timeline_steps;
 	enum conf_progress progress;

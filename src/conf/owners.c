@@ -172,9 +172,9 @@ static void add(struct joined *t, const struct mu_option *row, size_t offset)
 /* Attributes of checkpoints that are no options. */
 static const char reserved[] =
 	"augmentation|best|checksum|class-names|columns|computed-by|data|data-contents|data-files|"
-	"data-validation|epoch|format|input|network-code|network-file|nodes|optimizer-settings|"
-	"placement|plateau|position|servers|step|structure|target-columns|tokenizer|version|"
-	"vocabulary|vocabulary-words|workers";
+	"data-validation|energy|epoch|format|input|network-code|network-file|nodes|"
+	"optimizer-settings|placement|plateau|position|servers|step|structure|target-columns|"
+	"tokenizer|version|vocabulary|vocabulary-words|workers";
 
 static bool has(const struct joined *t, const char *name)
 {

@@ -22,7 +22,7 @@
 	"optimizer|mom|centered|update-period|sync-period|gc-type|shard-gradients|recompute"
 #define ABOUT_READING \
 	"num-examples|max-val-samples|num-batches|data-nthreads|prefetch-buffer|data-cache|" \
-	"skip-bad-records|disp-batches|loss|metrics-file|tensorboard|timeline|profile"
+	"skip-bad-records|disp-batches|co2-factor|loss|metrics-file|tensorboard|timeline|profile"
 
 static const struct mu_option_fact facts[] = {
 #define FACT(member, shown_) {#member, offsetof(struct conf_void, member), shown_}
@@ -38,6 +38,7 @@ static const struct mu_option_fact facts[] = {
 	FACT(one_device, NULL),
 	FACT(one_rank, NULL),
 	FACT(one_worker, NULL),
+	FACT(no_energy, NULL),
 	FACT(no_threads, NULL),
 	FACT(no_bad_records, NULL),
 	FACT(idle, NULL),
@@ -54,6 +55,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample",
 	 .why = "nothing is trained"},
 	{.option = ABOUT_READING, EXCLUDES = "unread", .why = "no data are read"},
+	{.option = "co2-factor", EXCLUDES = "no_energy",
+	 .why = "no counter of energy can be read here"},
 	{.option = "seed", EXCLUDES = "undrawn", .why = "nothing is drawn at random"},
 	{.option = "conv-algo|conv-table", EXCLUDES = "no_convolutions",
 	 .why = "it has no convolutions"},

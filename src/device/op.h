@@ -251,6 +251,11 @@ struct mu_device_ops {
 	void (*share)(size_t n, mu_part_fn *part, void *of);
 	/* "oneDNN 2.6.3, avx512_core_bf16, 2 threads" */
 	void (*describe)(const struct mu_device *device, char *text, size_t nbytes);
+	/* J that the whole device has used since some time. false: it has no counter, errno says
+	 * why. _identify: the same text for the same device of this machine, "" if it has no
+	 * counter. NULL: both are. */
+	bool (*energy)(struct mu_device *device, double *joules);
+	void (*identify)(struct mu_device *device, char *text, size_t nbytes);
 	/* Measure the limits, in a third of a second. NULL: unknown. */
 	enum mu_status (*measure)(struct mu_device *device, struct mu_device_limits *limits);
 };

@@ -14,6 +14,7 @@
 #include "comm_thread.h"
 #include "conv_table.h"
 #include "devices.h"
+#include "engine/energy/energy.h"
 #include "engine/stages/teams.h"
 #include "gpus.h"
 #include "model.h"
@@ -108,6 +109,7 @@ struct mu_engine {
 	struct mu_net *net;          /* the last of nets */
 	struct mu_plan
 		*plan; /* of the first device and a full batch: layers and keys of all plans */
+	struct engine_energy energy;
 	struct mu_tally *tally; /* of a validation, while it counts; NULL: none is needed */
 	bool early_backward; /* submitted before the loss is known; set by gpus.c */
 	struct engine_comm_thread *comm_thread; /* NULL without --comm-thread */

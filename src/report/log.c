@@ -10,6 +10,8 @@
 
 #include <muster/base.h>
 
+#define J_PER_KWH 3.6e6
+
 /* Of all epochs, without validation. */
 struct log {
 	double seconds, samples;
@@ -88,6 +90,8 @@ static void epoch(struct report_observer *o, const struct report_window *w)
 		return;
 	report_metrics(o, "Train", w->epoch, &w->metrics);
 	mu_log_mxnet("Epoch[%zu] Time cost=%.3f", w->epoch, w->seconds);
+	if (isfinite(w->joules))
+		mu_log_mxnet("Epoch[%zu] Energy=%.3f", w->epoch, w->joules);
 	if (o->view->engine->store->distributed)
 		mu_log_mxnet("Epoch[%zu] Exposed communication=%.3f", w->epoch, w->comm_seconds);
 }
@@ -123,6 +127,27 @@ static void report_bound(const struct report_observer *o)
 			      1e3 * spent / log->exchanges, bound / spent);
 }
 
+/* With what was measured, and what was not. */
+static void report_energy(const struct report_observer *o)
+{
+	const struct engine_energy *g = &o->view->engine->energy;
+	const struct log *log = o->state;
+	const double factor = o->view->engine->conf->co2_factor, all = g->before + g->job;
+	char text[256];
+	size_t n;
+
+	n = (size_t)snprintf(text, sizeof text, "%.1f J, %.6f kWh, %.3g J/sample", g->job,
+			     g->job / J_PER_KWH, mean(g->job, log->samples));
+	if (g->before > 0)
+		n += (size_t)snprintf(text + n, sizeof text - n,
+				      "; with the runs before it %.1f J, %.6f kWh", all,
+				      all / J_PER_KWH);
+	if (factor > 0)
+		snprintf(text + n, sizeof text - n, "; %.3g g of CO2", all / J_PER_KWH * factor);
+	mu_log_in(MU_LOG_ANY, MU_LOG_RESULT, "energy: %s; of %s; without %s", text, g->of,
+		  g->not_of);
+}
+
 static enum mu_status end(struct report_observer *o)
 {
 	const struct log *log = o->state;
@@ -131,6 +156,8 @@ static enum mu_status end(struct report_observer *o)
 		return MU_OK;
 	mu_log_in(MU_LOG_MXNET, MU_LOG_RESULT, "trained %.0f samples in %.3f s: %.2f samples/sec",
 		  log->samples, log->seconds, mean(log->samples, log->seconds));
+	if (o->view->engine->energy.known)
+		report_energy(o);
 	mu_log_detail("worker 0's seconds: data %.3f, forward %.3f, backward %.3f, push %.3f, pull "
 		      "%.3f, update %.3f",
 		      mu_clock_seconds(MU_CLOCK_DATA), mu_clock_seconds(MU_CLOCK_FORWARD),

@@ -24,6 +24,7 @@ struct report_window {
 	double samples, seconds;   /* of the whole job */
 	double data_seconds;       /* that worker 0 waited for samples */
 	double comm_seconds;       /* that worker 0 spent in pushes and pulls: not hidden */
+	double joules;             /* of the whole job; NAN: not known */
 	struct mu_metrics metrics;
 	bool early; /* of an epoch: training ended inside it */
 };

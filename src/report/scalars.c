@@ -39,6 +39,8 @@ static enum mu_status open(struct report_observer *o)
 	s->n = SCALAR_METRICS + shown->n;
 	for (size_t i = 0; i < shown->n; i++)
 		s->names[SCALAR_METRICS + i] = shown->printed[i];
+	if (o->view->engine->energy.known)
+		s->names[s->n++] = "joules";
 	if (v->metrics_file)
 		MU_TRY(mu_report_metrics_file_open(&s->file, v->metrics_file,
 						   from->epoch > 0 || from->step > 0));
@@ -89,9 +91,10 @@ static void add(const struct report_observer *o, struct report_numbers *record,
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	record->time = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-	for (size_t i = 0; i < SCALAR_METRICS; i++)
+	for (size_t i = 0; i < SCALAR_MAX; i++)
 		record->values[i] = NAN;
 	if (w) {
+		record->values[SCALAR_METRICS + shown->n] = w->joules;
 		record->values[SCALAR_SECONDS] = w->seconds;
 		record->values[SCALAR_LR] = mu_kv_lr(e->kv);
 	}

@@ -19,7 +19,8 @@ enum {
 	SCALAR_DATA,    /* part of the seconds that worker 0 waited for samples */
 	SCALAR_COMM,    /* part that it spent in pushes and pulls */
 	SCALAR_METRICS, /* and from here on the metrics of the log, in their order */
-	SCALAR_MAX = SCALAR_METRICS + TRAIN_MAX_METRICS,
+	/* Then joules, where they are known. */
+	SCALAR_MAX = SCALAR_METRICS + TRAIN_MAX_METRICS + 1,
 };
 
 /* NAN: it has no such value. */

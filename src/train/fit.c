@@ -5,6 +5,8 @@
  */
 #include "fit.h"
 
+#include <math.h>
+
 #include <muster/base.h>
 #include <muster/notice.h>
 
@@ -245,10 +247,15 @@ static enum mu_status end_window(struct train_fit *f)
 	w.seconds = mu_now() - f->window_start;
 	w.data_seconds = mu_clock_seconds(MU_CLOCK_DATA) - f->window_data;
 	w.comm_seconds = mu_report_comm_seconds() - f->window_comm;
+	w.joules = NAN;
+	if (e->store->synchronous)
+		MU_TRY(mu_engine_energy_sum(&f->engine->energy, e->members, ENGINE_ENERGY_WINDOW,
+					    &w.joules));
 	mu_report_window(f->observers, &w);
 	if (e->store->synchronous)
 		MU_TRY(mu_checkpoint_saver_check_minutes(f->saver));
 	f->window_first = f->step;
+	mu_engine_energy_begin(&f->engine->energy, ENGINE_ENERGY_WINDOW);
 	f->window_start = mu_now();
 	f->window_data += w.data_seconds;
 	f->window_comm += w.comm_seconds;
@@ -267,6 +274,7 @@ static enum mu_status observe_step(struct train_fit *f)
 
 	mu_metrics_add(&s.metrics, &f->window);
 	mu_report_step(f->observers, &s);
+	mu_engine_energy_poll(&f->engine->energy);
 	if (f->step > 0 && f->step % (size_t)f->engine->conf->disp_batches == 0)
 		MU_TRY(end_window(f));
 	f->done = f->step + 1;
@@ -292,6 +300,8 @@ static enum mu_status begin_steps(struct train_fit *f)
 	enum mu_status st = MU_OK;
 	const bool resumes = f->epoch == f->from->epoch;
 
+	mu_engine_energy_begin(&f->engine->energy, ENGINE_ENERGY_WINDOW);
+	mu_engine_energy_begin(&f->engine->energy, ENGINE_ENERGY_EPOCH);
 	f->window_start = mu_now();
 	f->window_data = mu_clock_seconds(MU_CLOCK_DATA);
 	f->window_comm = mu_report_comm_seconds();
@@ -367,6 +377,8 @@ static enum mu_status train_epoch(struct train_fit *f)
 	    f->guard->scale.in_a_row == 0) /* else the last batches overflowed */
 		MU_TRY(mu_train_recover(f->recovering, TRAIN_NOT_GOOD,
 					mu_train_check_samples(&f->total, what)));
+	MU_TRY(mu_engine_energy_sum(&f->engine->energy, f->engine->members, ENGINE_ENERGY_EPOCH,
+				    &epoch.joules));
 	epoch.metrics = f->total;
 	epoch.samples = f->total.samples - f->before;
 	epoch.first = f->first;

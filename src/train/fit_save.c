@@ -7,11 +7,12 @@
 #include "best.h"
 
 /* With the state of the guard and of observers. */
-static struct checkpoint_position position(const struct train_fit *f, size_t epoch, size_t step)
+static struct checkpoint_position position(struct train_fit *f, size_t epoch, size_t step)
 {
 	struct checkpoint_position at = {
 		.epoch = epoch,
 		.step = step,
+		.joules = mu_engine_energy_so_far(&f->engine->energy),
 		.loss_scale = mu_train_guard_state(f->guard),
 		.best = f->best->state,
 	};
@@ -19,6 +20,15 @@ static struct checkpoint_position position(const struct train_fit *f, size_t epo
 	at.best.pending = step == 0 && f->unvalidated;
 	mu_report_save(f->observers, &at);
 	return at;
+}
+
+/* Of all workers, which save together. */
+static enum mu_status sum_energy(struct train_fit *f)
+{
+	double joules;
+
+	return mu_engine_energy_sum(&f->engine->energy, f->engine->members, ENGINE_ENERGY_EPOCH,
+				    &joules);
 }
 
 static enum mu_status save(struct train_fit *f, const struct checkpoint_position *at, bool alone)
@@ -33,8 +43,11 @@ static enum mu_status save(struct train_fit *f, const struct checkpoint_position
 static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 {
 	enum mu_status st = MU_OK;
-	struct checkpoint_position at = position(f, f->epoch, done);
+	struct checkpoint_position at;
 
+	if (!alone)
+		MU_TRY(sum_energy(f));
+	at = position(f, f->epoch, done);
 	at.window_first = f->window_first;
 	if (f->engine->store->synchronous) {
 		at.total = f->total;
@@ -118,11 +131,14 @@ out:
 enum mu_status mu_train_fit_save(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
-	const struct checkpoint_position at = position(f, f->epoch + 1, 0);
-	const bool due = at.epoch % (size_t)f->engine->conf->save_period == 0;
+	const size_t epochs = f->epoch + 1;
+	const bool due = epochs % (size_t)f->engine->conf->save_period == 0;
+	struct checkpoint_position at;
 
 	if (!f->saver || !(due || f->best->state.improved))
 		return MU_OK;
+	MU_TRY(sum_energy(f));
+	at = position(f, epochs, 0);
 	MU_TRY(save(f, &at, false));
 	f->saved_epochs = at.epoch;
 out:

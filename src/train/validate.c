@@ -32,6 +32,7 @@ static enum mu_status validation_step(void *context, size_t step, size_t count,
 
 	(void)count, (void)m;
 	mu_report_validating(f->observers, step + 1, f->validate->steps);
+	mu_engine_energy_poll(&f->engine->energy);
 	MU_TRY(mu_alarm_check(f->engine->members));
 	MU_TRY(mu_train_fit_poll(f));
 out:

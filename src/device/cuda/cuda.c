@@ -312,5 +312,7 @@ const struct mu_device_ops mu_device_cuda = {
 	.hash_layout = mu_cuda_hash_layout,
 	.check_dtype = check_dtype,
 	.describe = describe,
+	.energy = mu_cuda_energy,
+	.identify = mu_cuda_identify,
 	.measure = mu_cuda_measure,
 };

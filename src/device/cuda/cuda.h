@@ -28,7 +28,8 @@
 /* clang-format off */
 #define CUDA_DRIVER_FUNCTIONS(F) \
 	F(cuInit) F(cuGetErrorString) F(cuDriverGetVersion) F(cuDeviceGetCount) F(cuDeviceGet) \
-	F(cuDeviceGetName) F(cuDeviceGetAttribute) F(cuDevicePrimaryCtxRetain) \
+	F(cuDeviceGetName) F(cuDeviceGetPCIBusId) F(cuDeviceGetAttribute) \
+	F(cuDevicePrimaryCtxRetain) \
 	F(cuDevicePrimaryCtxRelease) F(cuDeviceCanAccessPeer) F(cuCtxEnablePeerAccess) \
 	F(cuCtxSetCurrent) F(cuMemGetInfo) F(cuMemAlloc) \
 	F(cuMemFree) F(cuMemHostAlloc) F(cuMemFreeHost) F(cuMemHostRegister) \
@@ -116,6 +117,11 @@ struct cuda_device {
 	uint64_t n_marks;
 	CUmodule module;
 	CUfunction kernels[CUDA_N_KERNELS];
+	struct {
+		bool tried;
+		void *gpu; /* NVML's */
+		int (*read)(void *gpu, unsigned long long *millijoules);
+	} energy; /* read NULL: there is no counter */
 	cublasHandle_t blas;
 	CUdeviceptr blas_workspace;
 	CUdeviceptr ended; /* counters for batch-norms: kernels of `work` run one by one */
@@ -203,6 +209,9 @@ bool mu_cuda_pin(struct cuda_device *d, void *host, size_t nbytes);
 void mu_cuda_unpin(struct cuda_device *d, void *host, size_t nbytes);
 
 /* runtime/limits.c */
+/* runtime/energy.c */
+bool mu_cuda_energy(struct mu_device *device, double *joules);
+void mu_cuda_identify(struct mu_device *device, char *text, size_t nbytes);
 enum mu_status mu_cuda_measure(struct mu_device *device, struct mu_device_limits *limits);
 
 /* runtime/memory.c; _reserve: zeroed memory of the GPU, of which an error says how much is

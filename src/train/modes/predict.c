@@ -138,7 +138,8 @@ static void close_prediction(struct prediction *p)
 static enum mu_status show_speed(struct prediction *p, size_t step, const struct mu_metrics *m)
 {
 	enum mu_status st = MU_OK;
-	struct report_window w = {.first = p->step, .last = step, .metrics = *m};
+	struct report_window w = {
+		.first = p->step, .last = step, .joules = NAN, .metrics = *m};
 
 	w.metrics.tally = NULL; /* of all samples, at the end */
 	MU_TRY(mu_engine_metrics_reduce(&w.metrics, p->members));
