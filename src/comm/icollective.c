@@ -33,7 +33,11 @@ struct move {
 	MPI_Op op;
 	int count;
 	char *room; /* memory for blocks or values of others; or NULL */
+	size_t most_parts, room_bytes;
 };
+
+/* Memory for so much is kept for the subset's next collective: those of a step allocate nothing. */
+enum { KEPT_ROOM = 1 << 16, KEPT_PARTS = 1 << 12 };
 
 /* In the order of their begins. Only a thread that may call MPI gets here. */
 static struct move *moves;
@@ -230,14 +234,37 @@ static int query(void *of, MPI_Status *status)
 	return m->error;
 }
 
+static void free_move(struct move *m)
+{
+	if (m) {
+		mu_free(m->parts);
+		mu_free(m->room);
+	}
+	mu_free(m);
+}
+
+void mu_icollective_free(struct move *all)
+{
+	struct move *after;
+
+	for (; all; all = after) {
+		after = all->after;
+		free_move(all);
+	}
+}
+
 static int release(void *of)
 {
 	struct move *m = of;
+	struct mu_subset *s = m->subset;
 
-	mu_subset_drop(m->subset);
-	mu_free(m->parts);
-	mu_free(m->room);
-	mu_free(m);
+	if (m->room_bytes > KEPT_ROOM || m->most_parts > KEPT_PARTS || mu_memory_is_kept()) {
+		free_move(m);
+	} else {
+		m->after = s->spare;
+		s->spare = m;
+	}
+	mu_subset_drop(s);
 	return MPI_SUCCESS;
 }
 
@@ -248,19 +275,50 @@ static int cancel(void *of, int complete)
 	return MPI_SUCCESS;
 }
 
-/* m: as the collective has it. room: bytes. */
+/* One of the subset's, or a new one, with memory for so many messages and bytes. */
+static enum mu_status take(struct mu_subset *s, size_t parts, size_t room, struct move **out)
+{
+	enum mu_status st = MU_OK;
+	struct move *m = s->spare;
+
+	if (m)
+		s->spare = m->after;
+	else
+		MU_TRY(MU_ALLOC(m, 1, "collective of some ranks"));
+	if (m->most_parts < parts) {
+		mu_free(m->parts);
+		m->parts = NULL;
+		MU_TRY(mu_requests_new(&m->parts, parts));
+		m->most_parts = parts;
+	}
+	if (m->room_bytes < room) {
+		mu_free(m->room);
+		m->room = NULL;
+		MU_TRY(mu_alloc((void **)&m->room, room, "collective of some ranks"));
+		m->room_bytes = room;
+	}
+	*out = m;
+	m = NULL;
+out:
+	free_move(m);
+	return st;
+}
+
+/* like: as the collective has it. room: bytes. */
 static enum mu_status begin(struct mu_subset *s, const struct move *like, size_t room,
 			    MPI_Request *request)
 {
 	enum mu_status st = MU_OK;
 	const size_t total = like->nbytes * (size_t)s->size;
-	struct move *m = NULL, **at = &moves;
+	struct move *m = NULL, memory, **at = &moves;
 
-	MU_TRY(MU_ALLOC(m, 1, "collective of some ranks"));
+	MU_TRY(take(s, 2 * ((size_t)s->size + 32 + total / PIECE_BYTES), room, &m));
+	memory = *m;
 	*m = *like;
-	MU_TRY(mu_requests_new(&m->parts, 2 * ((size_t)s->size + 32 + total / PIECE_BYTES)));
-	if (room > 0)
-		MU_TRY(mu_alloc((void **)&m->room, room, "collective of some ranks"));
+	m->parts = memory.parts;
+	m->most_parts = memory.most_parts;
+	m->room = memory.room;
+	m->room_bytes = memory.room_bytes;
 	m->subset = s;
 	m->rank = s->rank;
 	m->size = s->size;
@@ -274,11 +332,7 @@ static enum mu_status begin(struct mu_subset *s, const struct move *like, size_t
 	m = NULL;
 	mu_icollective_move();
 out:
-	if (m) {
-		mu_free(m->parts);
-		mu_free(m->room);
-	}
-	mu_free(m);
+	free_move(m);
 	return st;
 }
 
@@ -353,11 +407,8 @@ enum mu_status mu_iallreduce(const void *in, void *out, size_t n, MPI_Datatype t
 {
 	enum mu_status st = MU_OK;
 	struct mu_subset *s = mu_subset_of(comm);
-	struct move m = {.round = allreduce_round,
-			 .all = out,
-			 .type = type,
-			 .op = op,
-			 .count = mu_count(n)};
+	struct move m = {
+		.round = allreduce_round, .all = out, .type = type, .op = op, .count = mu_count(n)};
 	int each = 0;
 
 	if (s) {

@@ -37,16 +37,20 @@ enum mu_status mu_comm_address(MPI_Comm comm, MPI_Comm *real, int *rank, int *ta
 /* ---- subsets: private to comm ---- */
 
 struct mu_base;
+struct move;
 
 struct mu_subset {
 	struct mu_base *base; /* the communicator of its messages */
 	int refs;             /* handles, and collectives that have not ended */
 	int rank, size;
-	int context;   /* of its tags */
-	unsigned next; /* collectives begun so far */
-	int ranks[];   /* in base */
+	int context;        /* of its tags */
+	unsigned next;      /* collectives begun so far */
+	struct move *spare; /* memory of collectives that have ended */
+	int ranks[];        /* in base */
 };
 
+/* Its spare memory, when it goes. */
+void mu_icollective_free(struct move *all);
 /* NULL: a communicator of MPI's. */
 struct mu_subset *mu_subset_of(MPI_Comm comm);
 MPI_Comm mu_subset_comm(const struct mu_subset *s);
