@@ -46,7 +46,7 @@ void test_element_loss(const struct variant *v)
 			}
 			for (size_t k = 0; k < parts; k++)
 				is += losses[s * parts + k];
-			CHECK(fabs(is - want) <= 1e-9 * (1 + want));
+			CHECK(fabs(is - want) <= 1e-9 * (1 + fabs(want)));
 		}
 	}
 }
