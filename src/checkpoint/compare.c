@@ -119,18 +119,6 @@ out:
 	return st;
 }
 
-/* Earlier versions wrote all digits of a real number. */
-static bool is_same(const char *text, const char *mine)
-{
-	char read[sizeof((struct checkpoint_identity_item *)NULL)->text];
-
-	if (strcmp(text, mine) == 0)
-		return true;
-	snprintf(read, sizeof read, "%s", text);
-	mu_text_shorten(read);
-	return strcmp(read, mine) == 0;
-}
-
 enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
 					      const struct checkpoint_comparison *c,
 					      struct checkpoint_difference *d)
@@ -157,7 +145,7 @@ enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *
 			MU_TRY(mu_array_file_get_text(c->file, item->name, text, sizeof text));
 		else
 			snprintf(text, sizeof text, "%s", item->before);
-		if (!is_same(text, item->text))
+		if (strcmp(text, item->text) != 0)
 			MU_TRY(note(r, item, text, c, d));
 	}
 	d->validation |= d->unknown;

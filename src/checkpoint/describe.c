@@ -305,7 +305,7 @@ static enum mu_status check_given(struct checkpoint_description *d, const struct
 	enum mu_status st = MU_OK;
 	char number[64];
 	const char *recorded = d->of[which],
-		   *is = mu_option_text(o, option, 0, number, sizeof number);
+		   *is = mu_option_text(o, option, 17, number, sizeof number);
 
 	if (which == CHECKPOINT_NETWORK) {
 		recorded = d->network;

@@ -129,7 +129,6 @@ static void add_list(struct checkpoint_identity *r, const char *name, enum mu_op
 static void describe_rule(const struct mu_optim_config *c, char *text, size_t nbytes)
 {
 	const struct mu_rule *rule;
-	char element[32], norm[32];
 	size_t n = 0;
 
 	text[0] = '\0';
@@ -137,19 +136,16 @@ static void describe_rule(const struct mu_optim_config *c, char *text, size_t nb
 		;
 	for (const struct mu_setting *s = rule ? rule->settings : NULL; s && s->name; s++) {
 		double value;
-		char number[32];
 
 		if (!s->offset || strcmp(s->name, "mom") == 0 || n >= nbytes)
 			continue;
 		memcpy(&value, (const char *)c + s->offset, sizeof value);
-		n += (size_t)snprintf(text + n, nbytes - n, "%s %s, ", s->name,
-				      mu_real_text(value, number, sizeof number));
+		n += (size_t)snprintf(text + n, nbytes - n, "%s %.17g, ", s->name, value);
 	}
 	if (n < nbytes)
 		snprintf(text + n, nbytes - n,
-			 "clip-gradient %s, clip-global-norm %s, wd-gamma %d%s%s",
-			 mu_real_text(c->clip_gradient, element, sizeof element),
-			 mu_real_text(c->clip_global_norm, norm, sizeof norm), c->wd_gamma,
+			 "clip-gradient %.17g, clip-global-norm %.17g, wd-gamma %d%s%s",
+			 c->clip_gradient, c->clip_global_norm, c->wd_gamma,
 			 c->centered ? ", centered" : "", c->decoupled ? ", decoupled" : "");
 }
 
@@ -157,14 +153,14 @@ static void add_optimizer(const struct mu_engine *e, struct checkpoint_identity 
 {
 	const struct conf *v = e->conf;
 	const struct conf_schedule *s = &v->schedule;
-	char settings[sizeof r->of->text], warmup[64], lr[32];
+	char settings[sizeof r->of->text], warmup[64];
 
 	snprintf(warmup, sizeof warmup, "%g", s->warmup_epochs);
 	if (s->warmup_steps > 0)
 		snprintf(warmup, sizeof warmup, "%ldsteps", s->warmup_steps);
 	describe_rule(&v->optim, settings, sizeof settings);
 	add(r, "optimizer-settings", MU_RECORD_TRAINING, "%s", settings);
-	add(r, "lr", by_row, "%s", mu_real_text(mu_conf_base_lr(v, e->team.n), lr, sizeof lr));
+	add(r, "lr", by_row, "%.17g", mu_conf_base_lr(v, e->team.n));
 	add(r, "lr-schedule", by_row, "%s %s %g %g %g %g %s %s %g", mu_conf_schedule_words[s->kind],
 	    s->step_epochs ? s->step_epochs : "-", s->factor, s->factor_epoch, s->power,
 	    s->final_lr, mu_conf_warmup_words[s->warmup_strategy], warmup, s->warmup_begin_lr);
@@ -346,8 +342,8 @@ static void add_options(const struct mu_engine *e, struct checkpoint_identity *r
 
 	for (size_t i = 0; i < values.owner.n; i++) {
 		const struct mu_option *option = &values.owner.table[i];
-		/* Reals that must be the same read back as they are. */
-		const int digits = option->record == MU_RECORD_TOLD ? 6 : 0;
+		/* Reals that must be the same have all digits, others those of a message. */
+		const int digits = option->record == MU_RECORD_TOLD ? 6 : 17;
 
 		if (has(r, option->name) ||
 		    (strcmp(option->name, "buckets") == 0 && !e->train->groups))
