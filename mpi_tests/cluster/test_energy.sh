@@ -22,10 +22,14 @@ zone() {
 	shows "$1" "$3"
 }
 
-# shows NAME UJ: from now on, at once
+# in_place FILE TEXT: of one length, at once: the file stays open where it is read
+in_place() {
+	printf '%40s\n' "$2" 1<>"$1"
+}
+
+# shows NAME UJ: from now on
 shows() {
-	echo "$2" >new
-	mv new "sys/class/powercap/$1/energy_uj"
+	in_place "sys/class/powercap/$1/energy_uj" "$2"
 }
 
 # Two packages; what must not be counted twice: parts of packages, the whole platform, the same by another way.
@@ -88,8 +92,9 @@ expect "^energy: 300\.0 J, 0\.000083 kWh, [0-9.e-]+ J/sample; 0\.0333 g of CO2; 
 expect '^Epoch\[0\] Energy=0\.000$'
 awk -F '"joules": ' '/"event": "train"/ && NF > 1 { split($2, a, /[,}]/); sum += a[1] }
 	END { exit !(sum <= 300.001) }' m.jsonl || fail "lines of --metrics-file have more than the run"
-awk -F '"joules": ' '/"event": "epoch"/ && NF > 1 { split($2, a, /[,}]/); sum += a[1] }
-	END { exit !(sum > 299 && sum < 301 || sum == 0) }' m.jsonl || fail "epochs of --metrics-file"
+awk -F '"joules": ' '/"event": "epoch"/ && NF > 1 { split($2, a, /[,}]/); n++; sum += a[1] }
+	END { exit !(n > 0 && sum <= 300.001) }' m.jsonl ||
+	fail "epochs of --metrics-file have more than the run, or nothing"
 
 part "going on from it, on other ranks"
 packages
@@ -116,10 +121,9 @@ fi
 part "a counter of the whole node, in place of all others"
 packages
 mkdir -p sys/cray/pm_counters
-echo "1000 J 1234567 us" >sys/cray/pm_counters/energy
+in_place sys/cray/pm_counters/energy "1000 J 1234567 us"
 whole() {
-	echo "1250 J 1334567 us" >new
-	mv new sys/cray/pm_counters/energy
+	in_place sys/cray/pm_counters/energy "1250 J 1334567 us"
 	use_300
 }
 changed whole 2 --kv-store dist_async --num-servers 1
@@ -129,10 +133,10 @@ part "a counter that goes away"
 packages
 gone() {
 	shows intel-rapl:1 25000000
-	rm -r sys/class/powercap/intel-rapl:0
+	: >sys/class/powercap/intel-rapl:0/energy_uj
 }
 changed gone 1 --kv-store local
-gone='can no longer be read: No such file or directory; from here on it is not counted$'
+gone='can no longer be read: No data available; from here on it is not counted$'
 expect_count 1 "warning: energy: .*/intel-rapl:0/energy_uj $gone"
 expect '^energy: 20\.0 J'
 

@@ -58,7 +58,7 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 			-o $kind.so || fail "layers_net.c"
 	done
 	train 1 --network ./own.so --benchmark 1 --num-classes 5 --num-batches 1 $plain --model-prefix own
-	refuse 2 'error: layer mine0, a mine, cannot be written as ONNX, which has no such operation$' \
+	refuse 2 'error: layer mine0, a mine, cannot be written as ONNX: there is no operation for it$' \
 		own-0001.h5 own.onnx --network ./own.so
 	[ ! -e own.onnx ] || fail "own.onnx was begun"
 fi
@@ -185,12 +185,12 @@ pictures mobilenet-0.25 3,32,32 10
 pictures vit-tiny 3,32,32 10 --num-layers 2
 if in_tier full; then
 	pictures resnet-v1 3,32,32 10 --num-layers 20
-	pictures resnext 3,32,32 10 --num-layers 29
+	pictures resnext 3,64,64 10 --num-layers 50
 	pictures googlenet 3,64,64 10
 	pictures vgg-bn 3,32,32 10 --num-layers 11
 	pictures alexnet 3,67,67 10
-	pictures inception-bn 3,96,96 10
-	pictures inception-v3 3,139,139 10
+	pictures inception-bn 3,224,224 10
+	pictures inception-v3 3,299,299 10
 fi
 
 part "layers that these have not, pictures and volumes, and other objectives"

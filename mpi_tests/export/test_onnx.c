@@ -271,8 +271,8 @@ static void test_own(void)
 		return;
 	CHECK(mu_onnx_new(&onnx, r.plan, r.weights, &(struct mu_onnx_config){.opset = 17}) ==
 	      MU_ERR_UNSUPPORTED);
-	CHECK_TEXT(mu_trace_message(), "layer odd, a mine, cannot be written as ONNX, which has no "
-				       "such operation");
+	CHECK_TEXT(mu_trace_message(), "layer odd, a mine, cannot be written as ONNX: there is no "
+				       "operation for it");
 	CHECK(onnx == NULL);
 	mu_trace_clear();
 	close_rig(&r);

@@ -53,6 +53,13 @@ done
 [ -z "$(number m.jsonl validation 0 seconds)$(number m.jsonl validation 0 lr)" ] || fail "a validation has no rate"
 grep -Eq '"data_share": (0|0?\.[0-9]|[0-9.]+e-)' m.jsonl || fail "no share of data"
 
+part "a CSV file of a run with other metrics"
+train 1 $job --kv-store local --num-epochs 1 --metrics-file o.csv --model-prefix o/P
+cp o.csv before.csv
+train 1 $job --kv-store local --num-epochs 2 --metrics-file o.csv --model-prefix o/P --resume auto --top-k 3
+expect_count 1 'warning: --metrics-file: nothing more .*: o.csv has the columns .*, and this run has .*top_k'
+cmp before.csv o.csv || fail "rows under another head"
+
 part "CSV"
 train 1 $job --kv-store local --num-epochs 1 --top-k 3 --metrics-file m.csv
 head="event,epoch,step,time,seconds,samples_per_second,lr,data_share,comm_share"

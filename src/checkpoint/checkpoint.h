@@ -58,7 +58,6 @@ struct checkpoint_position {
 	double progress;       /* samples that the store has counted */
 	uint64_t updates;
 	double last_lr;
-	double joules; /* that the run has used so far, where it is measured */
 	struct mu_metrics total, window; /* of all workers: of the epoch, since the last line */
 	struct checkpoint_plateau {
 		double best, rate; /* best value; factor of the learning rate, 0: none yet */

@@ -96,10 +96,6 @@ enum mu_status mu_checkpoint_position_write(const struct checkpoint_position *at
 	MU_TRY(mu_array_file_set_text(file, "metrics_epoch", text));
 	mu_metrics_print(&at->window, loss, text, sizeof text);
 	MU_TRY(mu_array_file_set_text(file, "metrics_window", text));
-	if (at->joules > 0) {
-		snprintf(text, sizeof text, "%.17g J", at->joules);
-		MU_TRY(mu_array_file_set_text(file, "energy", text));
-	}
 	snprintf(text, sizeof text, "best %.17g, rate %.17g", at->plateau.best, at->plateau.rate);
 	MU_TRY(mu_array_file_set_text(file, "plateau", text));
 	snprintf(text, sizeof text, "%s %.17g, epoch %zu, %zu validations since, pending %d",
@@ -125,23 +121,6 @@ static enum mu_status read_loss_scale(struct checkpoint_loss_scale *s, struct mu
 	    !(s->scale >= 0) || !isfinite(s->scale))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"loss_scale\" is invalid: \"%s\"", path,
 			text);
-out:
-	return st;
-}
-
-/* Files of runs without counters have none. */
-static enum mu_status read_energy(double *joules, struct mu_array_file *file, const char *path)
-{
-	enum mu_status st = MU_OK;
-	char text[128];
-	bool found;
-
-	MU_TRY(mu_array_file_has_text(file, "energy", &found));
-	if (!found)
-		goto out;
-	MU_TRY(mu_array_file_get_text(file, "energy", text, sizeof text));
-	if (sscanf(text, "%lf J", joules) != 1 || !(*joules >= 0) || !isfinite(*joules))
-		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"energy\" is invalid: \"%s\"", path, text);
 out:
 	return st;
 }
@@ -187,7 +166,6 @@ enum mu_status mu_checkpoint_position_read(struct checkpoint_position *at,
 	at->updates = updates;
 	MU_TRY(read_loss_scale(&at->loss_scale, file, path));
 	MU_TRY(read_best(&at->best, file, path));
-	MU_TRY(read_energy(&at->joules, file, path));
 	MU_TRY(mu_array_file_get_text(file, "metrics_epoch", text, sizeof text));
 	if (!mu_metrics_scan(&at->total, loss, text))
 		MU_FAIL(MU_ERR_FORMAT, "%s: attribute \"metrics_epoch\": \"%s\"", path, text);

@@ -7,6 +7,7 @@
 #include "run_file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -159,11 +160,13 @@ static void put_places(struct mu_json *j, const struct checkpoint_run_file *f)
 	mu_json_close(j, ']');
 }
 
-static void put_energy(struct mu_json *j, const struct engine_energy *g)
+static void put_energy(struct mu_json *j, const struct checkpoint_run_file *f)
 {
+	const struct engine_energy *g = &f->e->energy;
+
 	mu_json_open(j, "energy", '{');
-	mu_json_number(j, "joules", g->job);
-	mu_json_number(j, "joules_before", g->before);
+	mu_json_number(j, "joules", g->job + g->mine - g->summed);
+	mu_json_number(j, "joules_before", f->joules_before);
 	mu_json_text(j, "of", g->of);
 	mu_json_text(j, "without", g->not_of);
 	mu_json_close(j, '}');
@@ -178,6 +181,8 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	put_time(j, "started", f->started);
 	put_time(j, "ended", f->ended);
 	put_process(j, f->e->members);
+	if (f->e->energy.known)
+		put_energy(j, f);
 	mu_json_number(j, "seed", (double)f->e->conf->seed);
 	mu_json_text(j, "resumed_from", *f->resumed_from ? f->resumed_from : NULL);
 	put_versions(j, f->e);
@@ -185,8 +190,6 @@ static void put_all(struct mu_json *j, const struct checkpoint_run_file *f, cons
 	put_options(j, f->options);
 	put_given(j, f->options);
 	put_settled(j, f->e);
-	if (f->e->energy.known)
-		put_energy(j, &f->e->energy);
 	if (f->n_places > 0)
 		put_places(j, f);
 	mu_json_close(j, '}');
@@ -234,8 +237,9 @@ struct previous {
 	char exit[16], host[64];
 	long pid;
 	unsigned long long start_ticks;
+	double joules, joules_before;
 };
-enum { PREVIOUS_LINES = 16 };
+enum { PREVIOUS_LINES = 24 };
 
 /* false: there is none. */
 static bool read_previous(const char *path, struct previous *f)
@@ -254,10 +258,26 @@ static bool read_previous(const char *path, struct previous *f)
 		sscanf(line, " \"host\": \"%63[^\"]", f->host);
 		sscanf(line, " \"pid\": %ld", &f->pid);
 		sscanf(line, " \"start_ticks\": %llu", &f->start_ticks);
+		sscanf(line, " \"joules\": %lf", &f->joules);
+		sscanf(line, " \"joules_before\": %lf", &f->joules_before);
 	}
 	free(line);
 	fclose(file);
 	return true;
+}
+
+/* A run that goes on from a checkpoint: of the runs before it with this prefix, lost ones, too. */
+static double joules_before(const struct conf *v, const struct checkpoint_resume *resumed)
+{
+	char path[CHECKPOINT_PATH];
+	struct previous f;
+	double sum;
+
+	path_of(v, path);
+	if (!*resumed->path || !read_previous(path, &f))
+		return 0;
+	sum = f.joules + f.joules_before;
+	return isfinite(sum) && sum > 0 ? sum : 0;
 }
 
 static bool has_finished(const struct conf *v)
@@ -353,13 +373,24 @@ void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu
 	if (resumed->at.epoch >= (size_t)e->conf->num_epochs && has_finished(e->conf))
 		return; /* nothing is left to train: the file of the run that trained stays */
 	*f = (struct checkpoint_run_file){
-		.e = e, .resumed_from = resumed->path, .options = options, .started = time(NULL)};
+		.e = e,
+		.resumed_from = resumed->path,
+		.options = options,
+		.started = time(NULL),
+		.joules_before = joules_before(e->conf, resumed),
+	};
 	if (settle_previous(e->conf, e->members->topology.host) != MU_OK) {
 		mu_log_warn("the file about the run before this one cannot be kept: %s",
 			    mu_trace_message());
 		mu_trace_clear();
 	}
 	try_file(f, "running", NULL);
+}
+
+void mu_checkpoint_run_file_energy(const struct checkpoint_run_file *f)
+{
+	if (f->options && f->e->energy.known)
+		try_file(f, "running", NULL);
 }
 
 /* "peak memory: at most 85.2 MB (rank 0, h1); rank 0 85.2, rank 1 83.0, ... MB" */

@@ -20,6 +20,7 @@ struct checkpoint_run_file {
 	time_t started, ended;            /* 0: not yet */
 	char places[CHECKPOINT_PLACES][256]; /* of the error that ended the run */
 	size_t n_places;
+	double joules_before; /* of the runs that this one goes on from; 0: none, or not measured */
 	double *memory; /* most bytes of RAM that each rank has used; NULL: not known */
 };
 /*
@@ -30,6 +31,8 @@ struct checkpoint_run_file {
 void mu_checkpoint_run_file_begin(struct checkpoint_run_file *f, const struct mu_engine *e,
 				  const struct checkpoint_resume *resumed,
 				  const struct mu_options *options);
+/* After a checkpoint: write the energy so far, where it is measured. */
+void mu_checkpoint_run_file_energy(const struct checkpoint_run_file *f);
 /* At the end: learn and log how much memory the ranks have used. Collective over all ranks. */
 enum mu_status mu_checkpoint_run_file_memory(struct checkpoint_run_file *f,
 					     const struct mu_members *m);

@@ -43,7 +43,8 @@ enum mu_status mu_checkpoint_saver_finish(struct checkpoint_saver *s);
 /*
  * The run has failed: complete the save that is under way, if it can be without other steps of
  * training; for `seconds` at most. Other ranks are asked to wait while this one writes. For workers
- * whose parts are not written it waits only while they can be expected (mu_alarm_nobody_comes).
+ * whose parts are not written it waits only while they can be expected (mu_alarm_nobody_comes):
+ * after a rank was silent, not for one that computes for longer than that.
  */
 void mu_checkpoint_saver_rescue(struct checkpoint_saver *s, double seconds);
 /*

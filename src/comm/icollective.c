@@ -36,7 +36,7 @@ struct move {
 	size_t most_parts, room_bytes;
 };
 
-/* Memory for so much is kept for the subset's next collective: those of a step allocate nothing. */
+/* Memory for so much is kept for the subset's next collective: most need no more. */
 enum { KEPT_ROOM = 1 << 16, KEPT_PARTS = 1 << 12 };
 
 /* In the order of their begins. Only a thread that may call MPI gets here. */

@@ -172,7 +172,7 @@ static void add(struct joined *t, const struct mu_option *row, size_t offset)
 /* Attributes of checkpoints that are no options. */
 static const char reserved[] =
 	"augmentation|best|checksum|class-names|columns|computed-by|data|data-contents|data-files|"
-	"data-validation|energy|epoch|format|input|network-code|network-file|nodes|"
+	"data-validation|epoch|format|input|network-code|network-file|nodes|"
 	"optimizer-settings|placement|plateau|position|servers|step|structure|target-columns|"
 	"tokenizer|version|vocabulary|vocabulary-words|workers";
 

@@ -9,7 +9,8 @@
 
 #define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
 #define ABOUT_LEARNING \
-	"num-epochs|lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|plateau-improvement|" \
+	"num-epochs|co2-factor|lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|" \
+	"plateau-improvement|" \
 	"lr-power|final-lr|warmup-epochs|warmup-steps|warmup-strategy|warmup-begin-lr|" \
 	"lr-scale-with-workers|" \
 	"wd|wd-gamma|wd-mult|beta1|beta2|epsilon|adam-decay|rho|gamma1|gamma2|" \
@@ -22,15 +23,15 @@
 	"optimizer|mom|centered|update-period|sync-period|gc-type|shard-gradients|recompute"
 #define ABOUT_READING \
 	"num-examples|max-val-samples|num-batches|data-nthreads|prefetch-buffer|data-cache|" \
-	"skip-bad-records|disp-batches|co2-factor|loss|metrics-file|tensorboard|timeline|profile"
+	"skip-bad-records|disp-batches|loss|metrics-file|tensorboard|timeline|profile"
 
 static const struct mu_option_fact facts[] = {
 #define FACT(member, shown_) {#member, offsetof(struct conf_void, member), shown_}
-	FACT(untrained, "predict|evaluate|sample|summary|test-io|dump-batch|conv-algo"),
-	FACT(unread, "sample|summary"),
-	FACT(no_training_data, "predict|evaluate|sample|summary"),
-	FACT(undrawn, "predict|evaluate|summary"),
-	FACT(unsaved, "predict|evaluate|summary|test-io|dump-batch|conv-algo"),
+	FACT(untrained, "predict|evaluate|sample|summary|export|test-io|dump-batch|conv-algo"),
+	FACT(unread, "sample|summary|export"),
+	FACT(no_training_data, "predict|evaluate|sample|summary|export"),
+	FACT(undrawn, "predict|evaluate|summary|export"),
+	FACT(unsaved, "predict|evaluate|summary|export|test-io|dump-batch|conv-algo"),
 	FACT(no_convolutions, "network"),
 	FACT(no_attention, "network"),
 	FACT(no_gammas, "network"),

@@ -8,8 +8,8 @@
 
 void mu_engine_close(struct mu_engine *e)
 {
-	mu_engine_energy_close(&e->energy);
 	mu_engine_threads_free(e->devices.threads); /* first: its threads use everything below */
+	mu_engine_energy_close(&e->energy);
 	if (e->ops)
 		e->ops->close(e);
 	mu_engine_devices_close(e);

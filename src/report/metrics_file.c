@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>
@@ -13,6 +14,7 @@ struct report_metrics_file {
 	FILE *file;
 	const char *path; /* the option's */
 	bool csv, headed;
+	char *head; /* of a .csv that is there; NULL: none, or it has been compared */
 };
 
 enum mu_status mu_report_metrics_file_check(const struct conf *v)
@@ -25,6 +27,20 @@ enum mu_status mu_report_metrics_file_check(const struct conf *v)
 			"--metrics-file %s: its name must end in .jsonl (a JSON object in each "
 			"line) or in .csv",
 			v->metrics_file);
+out:
+	return st;
+}
+
+static enum mu_status read_head(struct report_metrics_file *f)
+{
+	enum mu_status st = MU_OK;
+	FILE *file;
+	size_t room = 0;
+
+	MU_TRY(mu_stream_open(&file, f->path));
+	if (getline(&f->head, &room, file) < 0)
+		f->headed = false;
+	fclose(file);
 out:
 	return st;
 }
@@ -44,6 +60,8 @@ enum mu_status mu_report_metrics_file_open(struct report_metrics_file **out, con
 		mu_trace_prefix("--metrics-file ");
 	MU_TRY(st);
 	f->headed = fseek(f->file, 0, SEEK_END) == 0 && ftell(f->file) > 0;
+	if (f->csv && f->headed)
+		MU_TRY(read_head(f));
 out:
 	return st;
 }
@@ -52,6 +70,8 @@ void mu_report_metrics_file_close(struct report_metrics_file *f)
 {
 	if (f && f->file)
 		fclose(f->file);
+	if (f)
+		free(f->head);
 	mu_free(f);
 }
 
@@ -70,12 +90,33 @@ static void put_json(FILE *file, const struct report_numbers *r)
 	mu_json_close(&j, '}');
 }
 
-static void put_head(FILE *file, const struct report_numbers *r)
+static void write_head(char *text, size_t nbytes, const struct report_numbers *r)
 {
-	fputs("event,epoch,step,time", file);
-	for (size_t i = 0; i < r->n; i++)
-		fprintf(file, ",%s", r->names[i]);
-	fputc('\n', file);
+	size_t n = (size_t)snprintf(text, nbytes, "event,epoch,step,time");
+
+	for (size_t i = 0; i < r->n && n < nbytes; i++)
+		n += (size_t)snprintf(text + n, nbytes - n, ",%s", r->names[i]);
+	if (n < nbytes)
+		snprintf(text + n, nbytes - n, "\n");
+}
+
+/* A run that goes on may have other metrics: its rows do not fit under that head. */
+static enum mu_status put_head(struct report_metrics_file *f, const struct report_numbers *r)
+{
+	enum mu_status st = MU_OK;
+	char text[64 * SCALAR_MAX];
+
+	write_head(text, sizeof text, r);
+	if (!f->headed)
+		fputs(text, f->file);
+	f->headed = true;
+	if (f->head && strcmp(f->head, text) != 0)
+		MU_FAIL(MU_ERR_FORMAT, "%s has the columns %.*s, and this run has %.*s", f->path,
+			(int)strcspn(f->head, "\r\n"), f->head, (int)strcspn(text, "\n"), text);
+	free(f->head);
+	f->head = NULL;
+out:
+	return st;
 }
 
 static void put_csv(FILE *file, const struct report_numbers *r)
@@ -91,9 +132,8 @@ enum mu_status mu_report_metrics_file_put(struct report_metrics_file *f,
 {
 	enum mu_status st = MU_OK;
 
-	if (f->csv && !f->headed)
-		put_head(f->file, record);
-	f->headed = true;
+	if (f->csv)
+		MU_TRY(put_head(f, record));
 	(f->csv ? put_csv : put_json)(f->file, record);
 	if (fflush(f->file) != 0 || ferror(f->file))
 		MU_FAIL(MU_ERR_IO, "%s: cannot be written: %s", f->path, strerror(errno));

@@ -58,7 +58,7 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 	const struct conf *v = e->conf;
 	const struct mu_input *in = e->train;
 
-	f->no_energy = !e->energy.known;
+	f->no_energy = !f->untrained && !e->energy.known;
 	f->no_threads = !in->ops->threads || in->about.in_memory;
 	f->no_bad_records = !in->ops->bad_records;
 	f->few_samples = in->n < (size_t)v->num_examples;

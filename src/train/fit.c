@@ -441,6 +441,7 @@ enum mu_status mu_train_fit(struct train_fit *f)
 		}
 		MU_TRY(train_and_validate(f, &ends));
 	}
+	MU_TRY(mu_train_fit_energy(f)); /* of the last validation, too */
 out:
 	return st;
 }

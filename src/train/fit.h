@@ -27,6 +27,7 @@ struct train_fit {
 	struct engine_sum *sum; /* of the gradients of earlier batches of an update */
 	struct report_observers *observers;
 	struct checkpoint_saver *saver;             /* NULL without --model-prefix */
+	const struct checkpoint_run_file *run_file; /* rewritten after saves: the energy so far */
 	const struct checkpoint_position *from;     /* what the run resumes from; {0}: nothing */
 	struct checkpoint_rollback *back;
 	struct train_best *best;
@@ -59,6 +60,8 @@ enum mu_status mu_train_fit_save_inside(struct train_fit *f);
 enum mu_status mu_train_fit_poll(struct train_fit *f);
 /* After `epochs` epochs: *back, an error makes training end here and go back. */
 enum mu_status mu_train_fit_goes_back(struct train_fit *f, size_t epochs, bool *back);
+/* Sums the energy of all workers: before a save, and at the end. */
+enum mu_status mu_train_fit_energy(struct train_fit *f);
 /* After an epoch and its validation, if --save-period says so or it is the best. */
 enum mu_status mu_train_fit_save(struct train_fit *f);
 /* After this worker's last step of an epoch: do all workers stop here? Sets f->early. */

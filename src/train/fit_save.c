@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "best.h"
+#include "checkpoint/run_file.h"
 
 /* With the state of the guard and of observers. */
-static struct checkpoint_position position(struct train_fit *f, size_t epoch, size_t step)
+static struct checkpoint_position position(const struct train_fit *f, size_t epoch, size_t step)
 {
 	struct checkpoint_position at = {
 		.epoch = epoch,
 		.step = step,
-		.joules = mu_engine_energy_so_far(&f->engine->energy),
 		.loss_scale = mu_train_guard_state(f->guard),
 		.best = f->best->state,
 	};
@@ -22,8 +22,7 @@ static struct checkpoint_position position(struct train_fit *f, size_t epoch, si
 	return at;
 }
 
-/* Of all workers, which save together. */
-static enum mu_status sum_energy(struct train_fit *f)
+enum mu_status mu_train_fit_energy(struct train_fit *f)
 {
 	double joules;
 
@@ -46,7 +45,7 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 	struct checkpoint_position at;
 
 	if (!alone)
-		MU_TRY(sum_energy(f));
+		MU_TRY(mu_train_fit_energy(f));
 	at = position(f, f->epoch, done);
 	at.window_first = f->window_first;
 	if (f->engine->store->synchronous) {
@@ -56,6 +55,7 @@ static enum mu_status save_here(struct train_fit *f, size_t done, bool alone)
 		MU_TRY(mu_engine_metrics_reduce(&at.window, f->engine->members));
 	}
 	MU_TRY(save(f, &at, alone));
+	mu_checkpoint_run_file_energy(f->run_file);
 	f->saved = done;
 out:
 	return st;
@@ -137,9 +137,10 @@ enum mu_status mu_train_fit_save(struct train_fit *f)
 
 	if (!f->saver || !(due || f->best->state.improved))
 		return MU_OK;
-	MU_TRY(sum_energy(f));
+	MU_TRY(mu_train_fit_energy(f));
 	at = position(f, epochs, 0);
 	MU_TRY(save(f, &at, false));
+	mu_checkpoint_run_file_energy(f->run_file);
 	f->saved_epochs = at.epoch;
 out:
 	return st;

@@ -436,7 +436,6 @@ enum mu_status mu_train_setup(struct train_run *run)
 	MU_TRY(mu_agree(worker ? mu_train_same_layouts(&run->engine) : MU_OK, m->comm));
 	run->view.lr = mu_conf_base_lr(run->conf, run->engine.team.n);
 	MU_TRY(mu_checkpoint_resume_find(&run->engine, run->examples, run->back, &run->resume));
-	run->engine.energy.before = run->resume->at.joules;
 	mu_train_guard_open(&run->guard, &run->engine, &run->resume->at.loss_scale);
 	MU_TRY(mu_engine_gpus_fall_back(&run->engine, &run->store));
 	MU_TRY(make_store(run));

@@ -379,6 +379,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 			     run->members.comm));
 	MU_TRY(mu_report_open(&run->observers, &run->view));
 	mu_checkpoint_run_file_begin(&run->run_file, &run->engine, run->resume, options);
+	run->engine.energy.before = run->run_file.joules_before;
 	end->phase = MU_TRAIN_RUNNING;
 	MU_TRY(work(run));
 	end->halted = run->halt.wanted && !run->halt.goes_back;

@@ -65,19 +65,23 @@ out:
 	return st;
 }
 
-/* Windows and epochs count no time of it. */
+/* Windows and epochs count no time of it, and no energy. */
 enum mu_status mu_train_validate_inside(struct train_fit *f)
 {
 	enum mu_status st = MU_OK;
 	struct train_seconds s;
 	struct mu_metrics m;
+	struct engine_energy *g = &f->engine->energy;
+	double joules;
 
 	if (!validates_step(f, f->done))
 		goto out;
 	MU_TRY(mu_kv_meet(f->engine->kv)); /* all workers have the weights after this step */
 	s = (struct train_seconds){-mu_now(), -mu_clock_seconds(MU_CLOCK_DATA),
 				   -mu_report_comm_seconds()};
+	joules = mu_engine_energy_read(g);
 	MU_TRY(mu_train_evaluate(f->batches, f->validate, validation_step, f, &m));
+	mu_engine_energy_aside(g, mu_engine_energy_read(g) - joules);
 	MU_TRY(mu_train_halt_agree_back(f->halt));
 	if (!f->halt->goes_back)
 		mu_report_validation(f->observers, f->epoch, f->done, &m);

@@ -112,7 +112,7 @@ void mu_alarm_raise(const struct mu_members *m, enum mu_status cause, bool saves
 	state.watch = m->watch;
 	state.own = cause != MU_ERR_PEER;
 	state.late |= cause == MU_ERR_TIMEOUT;
-	state.awaits_first = saves && !state.late && !mu_members_lead(m);
+	state.awaits_first = saves && !mu_members_lead(m);
 	if (state.own)
 		tell_all(state.late ? LATE : ALARM);
 }
@@ -140,7 +140,8 @@ static void wait(bool told)
 	do {
 		poll(state.watch);
 		nanosleep(&nap, NULL);
-		saves = state.others_busy || (state.awaits_first && !state.first_is_done);
+		saves = state.others_busy ||
+			(state.awaits_first && !state.late && !state.first_is_done);
 	} while ((told || state.n_done < others) &&
 		 mu_now() < begun + more + (saves ? SAVE_SECONDS : END_SECONDS));
 }

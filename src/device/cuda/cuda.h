@@ -208,10 +208,10 @@ void mu_cuda_leave(struct cuda_device *d);
 bool mu_cuda_pin(struct cuda_device *d, void *host, size_t nbytes);
 void mu_cuda_unpin(struct cuda_device *d, void *host, size_t nbytes);
 
-/* runtime/limits.c */
 /* runtime/energy.c */
 bool mu_cuda_energy(struct mu_device *device, double *joules);
 void mu_cuda_identify(struct mu_device *device, char *text, size_t nbytes);
+/* runtime/limits.c */
 enum mu_status mu_cuda_measure(struct mu_device *device, struct mu_device_limits *limits);
 
 /* runtime/memory.c; _reserve: zeroed memory of the GPU, of which an error says how much is

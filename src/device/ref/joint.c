@@ -135,7 +135,7 @@ static enum mu_status check_classes(const struct head *h)
 			MU_FAIL(MU_ERR_ARGUMENT,
 				"head %s: target %zu of sample %zu is %g; it is a class, which "
 				"must be a whole number from 0 to %zu",
-				h->of->name, h->part.target + i % each,
+				h->of->name, i % each,
 				mu_ref_sample(&h->batch, i / each), (double)t, classes - 1);
 	}
 out:

@@ -4,9 +4,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <muster/base.h>
 
@@ -43,9 +45,13 @@ static bool read_file(const struct engine_counter *c, double *joules)
 {
 	const bool whole = c->kind == ENGINE_COUNTER_NODE;
 	char text[64], *end;
+	ssize_t n;
 
-	if (!read_line(c->path, text, sizeof text))
+	n = c->fd < 0 ? -1 : pread(c->fd, text, sizeof text - 1, 0);
+	if (n < 0)
 		return false;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
 	*joules = strtod(text, &end) * (whole ? 1 : 1e-6);
 	errno = ENODATA;
 	return end != text && isfinite(*joules) && *joules >= 0 &&
@@ -59,16 +65,27 @@ static bool read_counter(const struct engine_counter *c, double *joules)
 	return read_file(c, joules);
 }
 
+static void close_file(struct engine_counter *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+}
+
 /* Adds the counter, if it can be read. */
 static void add(struct engine_counters *all, const struct engine_counter *c)
 {
 	struct engine_counter *at = &all->of[all->n];
 
 	*at = *c;
-	if (read_counter(at, &at->last))
+	at->fd = c->device ? -1 : open(c->path, O_RDONLY | O_CLOEXEC);
+	if (read_counter(at, &at->last)) {
 		all->n++;
-	else if (!*all->denied)
+		return;
+	}
+	if (!*all->denied)
 		snprintf(all->denied, sizeof all->denied, "%s: %s", at->path, strerror(errno));
+	close_file(at);
 }
 
 /*
@@ -112,9 +129,13 @@ bool mu_engine_counters_are_whole(void)
 {
 	struct engine_counter c = {.kind = ENGINE_COUNTER_NODE};
 	double joules;
+	bool whole;
 
 	snprintf(c.path, sizeof c.path, "%s/%s", root(), node_file);
-	return read_file(&c, &joules);
+	c.fd = open(c.path, O_RDONLY | O_CLOEXEC);
+	whole = read_file(&c, &joules);
+	close_file(&c);
+	return whole;
 }
 
 enum mu_status mu_engine_counters_of_node(struct engine_counters *all, size_t room)
@@ -169,6 +190,7 @@ double mu_engine_counters_read(struct engine_counters *all)
 		}
 		mu_log_warn("energy: %s can no longer be read: %s; from here on it is not counted",
 			    c->device ? "a GPU's counter" : c->path, strerror(errno));
+		close_file(c);
 		*c = all->of[--all->n];
 		i--;
 	}
@@ -177,6 +199,8 @@ double mu_engine_counters_read(struct engine_counters *all)
 
 void mu_engine_counters_close(struct engine_counters *all)
 {
+	for (size_t i = 0; i < all->n; i++)
+		close_file(&all->of[i]);
 	mu_free(all->of);
 	*all = (struct engine_counters){.n = 0};
 }

@@ -129,7 +129,7 @@ enum mu_status mu_engine_energy_open(struct mu_engine *e)
 	MU_TRY(mu_peers_reduce(m, (long *)&found, sizeof found / sizeof(long), MPI_SUM));
 	g->known = found.any > 0;
 	describe(g, &found, m->topology.num_nodes);
-	if (*g->counters.denied && mu_members_lead(m))
+	if (*g->counters.denied && mu_members_lead(m) && m->generation == 0)
 		mu_log_info("energy: %s: it is not counted (an administrator can let users read "
 			    "it)",
 			    g->counters.denied);
@@ -183,9 +183,15 @@ out:
 	return st;
 }
 
-double mu_engine_energy_so_far(struct engine_energy *g)
+double mu_engine_energy_read(struct engine_energy *g)
 {
 	if (g->known)
 		look(g);
-	return g->before + g->job + g->mine - g->summed;
+	return g->mine;
+}
+
+void mu_engine_energy_aside(struct engine_energy *g, double joules)
+{
+	for (int i = 0; i < ENGINE_ENERGY_SPANS; i++)
+		g->began[i] += joules;
 }

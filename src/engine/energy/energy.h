@@ -30,6 +30,7 @@ struct engine_counter {
 	enum engine_counter_kind kind;
 	struct mu_device *device; /* of a GPU; else the file below */
 	char path[192];
+	int fd;       /* of the file, kept open: a step allocates nothing */
 	double range; /* J at which it begins anew; 0: it does not */
 	double last;  /* J that it showed last */
 };
@@ -51,15 +52,15 @@ void mu_engine_counters_add_gpu(struct engine_counters *c, struct mu_device *dev
 double mu_engine_counters_read(struct engine_counters *c);
 void mu_engine_counters_close(struct engine_counters *c);
 
-/* ---- energy.c. Collective over workers, but for _poll, _begin, _so_far and _close ---- */
+/* ---- energy.c. _open and _sum: collective over workers ---- */
 
 enum engine_energy_span { ENGINE_ENERGY_WINDOW, ENGINE_ENERGY_EPOCH, ENGINE_ENERGY_SPANS };
 
 struct engine_energy {
-	bool known;       /* some worker has a counter */
-	double job;       /* J of all workers' counters, from the start to the last sum */
-	double before;    /* J of the runs that this one goes on from, as their checkpoints say */
-	char of[160];     /* worker 0: "packages, DRAM of 2 of 2 nodes (RAPL); 4 GPUs (NVML)" */
+	bool known;    /* some worker has a counter */
+	double job;    /* J of all workers' counters, from the start to the last sum */
+	double before; /* worker 0: J of the runs that this one goes on from; set by the caller */
+	char of[160];  /* worker 0: "packages, DRAM of 2 of 2 nodes (RAPL), 4 GPUs (NVML)" */
 	char not_of[128]; /* what is not measured */
 	double began[ENGINE_ENERGY_SPANS];
 	double mine, summed; /* J of this worker's counters so far; of these in `job` */
@@ -78,8 +79,8 @@ void mu_engine_energy_begin(struct engine_energy *g, enum engine_energy_span spa
 /* *joules: of the job since the span began; NAN: not known. Sets g->job. */
 enum mu_status mu_engine_energy_sum(struct engine_energy *g, const struct mu_members *m,
 				    enum engine_energy_span span, double *joules);
-/* J with those of earlier runs, for a checkpoint. Where workers save without each other, those of
- * other workers since the last sum are not in it. */
-double mu_engine_energy_so_far(struct engine_energy *g);
+/* J of this worker's counters since the start; J of them that no span counts. */
+double mu_engine_energy_read(struct engine_energy *g);
+void mu_engine_energy_aside(struct engine_energy *g, double joules);
 
 #endif

@@ -87,7 +87,7 @@ static const char *angles(struct onnx_layer *o, const char *function, double (*o
 	const struct mu_attention *a = o->layer->attr;
 	const struct mu_attention_sizes s = mu_attention_sizes(a, o->in);
 	const size_t half = s.d / 2;
-	const char *name = mu_onnx_name(o->onnx, "%s_%g_%zu_%zu", function, (double)a->rotary,
+	const char *name = mu_onnx_name(o->onnx, "%s_%.9g_%zu_%zu", function, (double)a->rotary,
 					half, s.steps);
 	float *values = add_shared(o, name, half, s.steps);
 

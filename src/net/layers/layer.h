@@ -80,7 +80,7 @@ struct mu_layer_kind {
 	const struct mu_loss *const *losses;
 	size_t (*which_loss)(const void *attr); /* NULL: the first */
 	const struct mu_loss *(*own_loss)(const void *attr); /* instead: the user's */
-	void (*onnx)(struct onnx_layer *o); /* NULL: ONNX has no such operation */
+	void (*onnx)(struct onnx_layer *o); /* NULL: there is no operation for it */
 };
 
 static inline bool mu_layer_has(const struct mu_layer_kind *kind, enum mu_layer_trait trait)

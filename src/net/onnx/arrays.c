@@ -82,6 +82,9 @@ const char *mu_onnx_floats(struct onnx_layer *o, const char *suffix, const float
 	struct onnx_array array = {.type = ONNX_FLOAT, .ndims = ndims, .data = data};
 
 	array.name = mu_onnx_name(o->onnx, "%s_%s", o->layer->name, suffix);
+	if (mu_onnx_find(o->onnx, array.name)) /* layers without parameters may share a name */
+		array.name = mu_onnx_name(o->onnx, "%s_%s_%zu", o->layer->name, suffix,
+					  o->onnx->n_arrays);
 	memcpy(array.dims, dims, (size_t)ndims * sizeof *dims);
 	mu_onnx_add_array(o->onnx, &array);
 	return array.name;

@@ -7,6 +7,7 @@
 
 #include "onnx.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,7 +173,7 @@ static enum mu_status add_layer(struct mu_onnx *onnx, int l)
 
 	if (!kind->onnx)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
-			"layer %s, a %s, cannot be written as ONNX, which has no such operation",
+			"layer %s, a %s, cannot be written as ONNX: there is no operation for it",
 			layer->name,
 			kind->title ? kind->title(layer->attr) : mu_op_kind_name(kind->op));
 	if (last && !has_steps(onnx, o.out))
@@ -419,8 +420,11 @@ enum mu_status mu_onnx_write(const struct mu_onnx *onnx, FILE *file, FILE *data,
 	put(file, onnx->ends.of, onnx->ends.n);
 	for (size_t i = 0; i < onnx->n_arrays; i++)
 		MU_TRY(put_array(&f, &onnx->arrays[i]));
-	if (ferror(file) || (data && ferror(data)))
-		MU_FAIL(MU_ERR_IO, "the ONNX file could not be written");
+	errno = 0;
+	if (fflush(file) != 0 || (data && fflush(data) != 0) || ferror(file) ||
+	    (data && ferror(data)))
+		MU_FAIL(MU_ERR_IO, "cannot be written: %s",
+			errno != 0 ? strerror(errno) : "no room on the disk?");
 out:
 	mu_wire_release(&field);
 	mu_free(f.plain);

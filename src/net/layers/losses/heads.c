@@ -102,11 +102,22 @@ static void describe(struct row *r, const struct mu_joint_head *h)
 		 h->name, h->loss->name, factor);
 }
 
+/* "a" with bce and "a-binary" with softmax have "a-binary-accuracy". NULL: no name stands twice. */
+static const char *has_twice(const struct mu_metric *metrics, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(metrics[i].name, metrics[k].name) == 0 ||
+			    strcmp(metrics[i].printed, metrics[k].printed) == 0)
+				return metrics[i].name;
+	return NULL;
+}
+
 enum mu_status mu_joint_row(struct mu_loss **out, const struct mu_joint *joint)
 {
 	enum mu_status st = MU_OK;
 	const size_t n = count_metrics(joint) + 1;
-	void *memory;
+	void *memory = NULL;
 	struct row *r;
 	size_t at = LOSS + 1, all = LOSS + 1, filled = 1;
 
@@ -136,8 +147,14 @@ enum mu_status mu_joint_row(struct mu_loss **out, const struct mu_joint *joint)
 		filled = add_metrics(r, h, at, filled);
 		at = add_sums(r, h, at);
 	}
+	if (has_twice(r->metrics, filled))
+		MU_FAIL(MU_ERR_USAGE, "two of its heads have a metric %s: give one of them another "
+				      "name",
+			has_twice(r->metrics, filled));
 	*out = &r->loss;
+	memory = NULL;
 out:
+	mu_free(memory);
 	return st;
 }
 
