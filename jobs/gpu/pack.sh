@@ -46,7 +46,7 @@ launcher_of() {
 stage_files() {
 	local top=$here/.. test name program
 	mkdir -p "$stage/bin" "$stage/lib" "$stage/lib-fallback" "$stage/mpi_tests" "$stage/jobs/gpu"
-	for program in trainer measure mubench parse_log digits; do
+	for program in trainer measure parse_log digits; do
 		cp "$build/$program" "$stage/" || die "there is no $build/$program"
 	done
 	for program in mpiexec.hydra hydra_pmi_proxy; do
