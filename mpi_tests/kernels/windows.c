@@ -63,6 +63,7 @@ static const struct cuda_windows windows[] = {
 	{{3, WIDTH, 3}, {2, 3, 2}, {2, 2, 3}, {1, 2, 2}, {0, 1, 1}, 0},
 	{{3, WIDTH, 3}, {3, 2, 2}, {3, 3, 2}, {1, 2, 1}, {1, 0, 0}, 1},
 	{{3, WIDTH, 3}, {1, 2, 2}, {3, 4, 2}, {1, 2, 2}, {0, 1, 0}, 1},
+	{{HEIGHT, WIDTH, 1}, {5, 3, 1}, {3, 3, 3}, {2, 2, 1}, {1, 1, 1}, 1}, /* padded in depth */
 };
 enum { IMAGES = 5, WINDOWS = sizeof windows / sizeof windows[0] };
 

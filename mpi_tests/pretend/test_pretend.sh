@@ -27,7 +27,7 @@ done
 
 part "all operations"
 for t in test_gpu test_versions test_recorded test_fused test_engines test_ops test_blocks test_transformer \
-	$(in_tier full && echo test_dtype) $(in_tier long && echo test_net); do
+	$(in_tier full && echo test_dtype test_space) $(in_tier long && echo test_net); do
 	MU_TEST_DEVICES=gpu PRETEND_SEED=7 "$(test_program "$t")" >out 2>&1 || fail "$t: $(tail -20 out)"
 	grep -q '^skipped.* gpu' out && fail "$t: $(grep '^skipped' out)"
 	case $t in

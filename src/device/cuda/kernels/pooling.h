@@ -115,7 +115,7 @@ CUDA_FUNCTION float from_window(const struct cuda_pool_backward *a, size_t k, in
 
 	if (!w->average)
 		return ((const int *)a->winners)[k] == position ? number_at(a->dy, a->type, k) : 0;
-	if (w->in[2] > 1) {
+	if (w->kernel[2] > 1) {
 		const struct cuda_span slices = window_of(w, 2, at.z);
 
 		return number_at(a->dy, a->type, k) /
