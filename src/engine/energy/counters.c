@@ -125,13 +125,20 @@ static size_t count_zones(DIR *folder)
 	return n;
 }
 
+static struct engine_counter whole_node(void)
+{
+	struct engine_counter c = {.kind = ENGINE_COUNTER_NODE, .fd = -1};
+
+	snprintf(c.path, sizeof c.path, "%s/%s", root(), node_file);
+	return c;
+}
+
 bool mu_engine_counters_are_whole(void)
 {
-	struct engine_counter c = {.kind = ENGINE_COUNTER_NODE};
+	struct engine_counter c = whole_node();
 	double joules;
 	bool whole;
 
-	snprintf(c.path, sizeof c.path, "%s/%s", root(), node_file);
 	c.fd = open(c.path, O_RDONLY | O_CLOEXEC);
 	whole = read_file(&c, &joules);
 	close_file(&c);
@@ -141,7 +148,7 @@ bool mu_engine_counters_are_whole(void)
 enum mu_status mu_engine_counters_of_node(struct engine_counters *all, size_t room)
 {
 	enum mu_status st = MU_OK;
-	struct engine_counter whole = {.kind = ENGINE_COUNTER_NODE};
+	const struct engine_counter whole = whole_node();
 	const struct dirent *zone;
 	char path[192];
 	DIR *folder;
@@ -149,7 +156,6 @@ enum mu_status mu_engine_counters_of_node(struct engine_counters *all, size_t ro
 	snprintf(path, sizeof path, "%s/%s", root(), zones);
 	folder = opendir(path);
 	MU_TRY(MU_ALLOC(all->of, 1 + count_zones(folder) + room, "counters of energy"));
-	snprintf(whole.path, sizeof whole.path, "%s/%s", root(), node_file);
 	if (mu_engine_counters_are_whole()) {
 		add(all, &whole);
 		goto out;

@@ -52,7 +52,9 @@ static enum mu_status add_gpus(struct mu_engine *e, long most, struct found *fou
 			d->ops->identify(d, mine[i].gpu, sizeof mine[i].gpu);
 	}
 	MU_TRY(mu_peers_gather(e->members, mine, room * sizeof *mine, (void **)&all, &n));
-	for (size_t i = 0; i < e->devices.list.n && !mu_engine_counters_are_whole(); i++) {
+	if (mu_engine_counters_are_whole())
+		goto out;
+	for (size_t i = 0; i < e->devices.list.n; i++) {
 		struct mu_device *d = &e->devices.of[i].device;
 		const size_t before = g->counters.n;
 
