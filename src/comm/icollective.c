@@ -13,14 +13,20 @@
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
+/* Of a collective, and of the next one that takes it over. */
+struct memory {
+	MPI_Request *parts; /* messages of a round */
+	char *room;         /* for blocks or values of others; or NULL */
+	size_t most_parts, room_bytes;
+};
+
 struct move {
 	struct mu_subset *subset;
 	int (*round)(struct move *); /* posts messages, or sets done; a code of MPI's */
 	bool done;
 	int error; /* of MPI */
 	MPI_Request request;
-	MPI_Request *parts; /* messages of the round */
-	size_t n;
+	size_t n; /* messages of the round */
 	int tag, rank, size;
 	int step; /* rounds begun so far */
 	struct move *after;
@@ -32,8 +38,7 @@ struct move {
 	MPI_Datatype type;
 	MPI_Op op;
 	int count;
-	char *room; /* memory for blocks or values of others; or NULL */
-	size_t most_parts, room_bytes;
+	struct memory memory;
 };
 
 /* Memory for so much is kept for the subset's next collective: most need no more. */
@@ -52,7 +57,7 @@ static int post(struct move *m, bool sends, char *data, size_t nbytes, int rank)
 
 	do {
 		const size_t piece = nbytes < PIECE_BYTES ? nbytes : PIECE_BYTES;
-		MPI_Request *request = &m->parts[m->n++];
+		MPI_Request *request = &m->memory.parts[m->n++];
 
 		error = sends ? MPI_Isend(data, (int)piece, MPI_BYTE, other, m->tag, comm, request)
 			      : MPI_Irecv(data, (int)piece, MPI_BYTE, other, m->tag, comm, request);
@@ -124,21 +129,21 @@ static int allgather_round(struct move *m)
 	const size_t blocks = far < m->size - far ? (size_t)far : n - (size_t)far;
 
 	if (m->step == 0)
-		memcpy(m->room, m->mine, each);
+		memcpy(m->memory.room, m->mine, each);
 	m->done = far >= m->size;
 	if (m->done) {
-		memcpy(m->all + (size_t)m->rank * each, m->room, after * each);
-		memcpy(m->all, m->room + after * each, (n - after) * each);
+		memcpy(m->all + (size_t)m->rank * each, m->memory.room, after * each);
+		memcpy(m->all, m->memory.room + after * each, (n - after) * each);
 		return MPI_SUCCESS;
 	}
-	return exchange(m, m->room, (int)((m->rank - far + m->size) % m->size),
-			m->room + (size_t)far * each, (int)((m->rank + far) % m->size),
+	return exchange(m, m->memory.room, (int)((m->rank - far + m->size) % m->size),
+			m->memory.room + (size_t)far * each, (int)((m->rank + far) % m->size),
 			blocks * each);
 }
 
 static int add_room(struct move *m)
 {
-	return MPI_Reduce_local(m->room, m->all, m->count, m->type, m->op);
+	return MPI_Reduce_local(m->memory.room, m->all, m->count, m->type, m->op);
 }
 
 static int log2_of(int power)
@@ -169,7 +174,7 @@ static int allreduce_round(struct move *m)
 	m->done = m->step > last;
 	if (m->step == 0 && folds)
 		return mine < 0 ? post(m, true, m->all, m->nbytes, m->rank + 1)
-				: post(m, false, m->room, m->nbytes, m->rank - 1);
+				: post(m, false, m->memory.room, m->nbytes, m->rank - 1);
 	if (m->step > 0 && m->step <= last && mine >= 0 && (m->step > 1 || folds))
 		error = add_room(m);
 	if (error == MPI_SUCCESS && m->step == last && folds)
@@ -178,7 +183,7 @@ static int allreduce_round(struct move *m)
 		return error;
 	other = mine ^ 1 << (m->step - 1);
 	other = other < rest ? 2 * other + 1 : other + rest;
-	return exchange(m, m->all, other, m->room, other, m->nbytes);
+	return exchange(m, m->all, other, m->memory.room, other, m->nbytes);
 }
 
 /* ---- progress ---- */
@@ -191,7 +196,7 @@ static bool advance(struct move *m)
 
 	while (!m->done) {
 		if (m->n > 0)
-			m->error = MPI_Testall((int)m->n, m->parts, &all, ignore);
+			m->error = MPI_Testall((int)m->n, m->memory.parts, &all, ignore);
 		if (m->error == MPI_SUCCESS && !all)
 			return false;
 		m->n = 0;
@@ -237,8 +242,8 @@ static int query(void *of, MPI_Status *status)
 static void free_move(struct move *m)
 {
 	if (m) {
-		mu_free(m->parts);
-		mu_free(m->room);
+		mu_free(m->memory.parts);
+		mu_free(m->memory.room);
 	}
 	mu_free(m);
 }
@@ -258,7 +263,8 @@ static int release(void *of)
 	struct move *m = of;
 	struct mu_subset *s = m->subset;
 
-	if (m->room_bytes > KEPT_ROOM || m->most_parts > KEPT_PARTS || mu_memory_is_kept()) {
+	if (m->memory.room_bytes > KEPT_ROOM || m->memory.most_parts > KEPT_PARTS ||
+	    mu_memory_is_kept()) {
 		free_move(m);
 	} else {
 		m->after = s->spare;
@@ -285,17 +291,17 @@ static enum mu_status take(struct mu_subset *s, size_t parts, size_t room, struc
 		s->spare = m->after;
 	else
 		MU_TRY(MU_ALLOC(m, 1, "collective of some ranks"));
-	if (m->most_parts < parts) {
-		mu_free(m->parts);
-		m->parts = NULL;
-		MU_TRY(mu_requests_new(&m->parts, parts));
-		m->most_parts = parts;
+	if (m->memory.most_parts < parts) {
+		mu_free(m->memory.parts);
+		m->memory.parts = NULL;
+		MU_TRY(mu_requests_new(&m->memory.parts, parts));
+		m->memory.most_parts = parts;
 	}
-	if (m->room_bytes < room) {
-		mu_free(m->room);
-		m->room = NULL;
-		MU_TRY(mu_alloc((void **)&m->room, room, "collective of some ranks"));
-		m->room_bytes = room;
+	if (m->memory.room_bytes < room) {
+		mu_free(m->memory.room);
+		m->memory.room = NULL;
+		MU_TRY(mu_alloc((void **)&m->memory.room, room, "collective of some ranks"));
+		m->memory.room_bytes = room;
 	}
 	*out = m;
 	m = NULL;
@@ -310,15 +316,13 @@ static enum mu_status begin(struct mu_subset *s, const struct move *like, size_t
 {
 	enum mu_status st = MU_OK;
 	const size_t total = like->nbytes * (size_t)s->size;
-	struct move *m = NULL, memory, **at = &moves;
+	struct move *m = NULL, **at = &moves;
+	struct memory memory;
 
 	MU_TRY(take(s, 2 * ((size_t)s->size + 32 + total / PIECE_BYTES), room, &m));
-	memory = *m;
+	memory = m->memory;
 	*m = *like;
-	m->parts = memory.parts;
-	m->most_parts = memory.most_parts;
-	m->room = memory.room;
-	m->room_bytes = memory.room_bytes;
+	m->memory = memory;
 	m->subset = s;
 	m->rank = s->rank;
 	m->size = s->size;
