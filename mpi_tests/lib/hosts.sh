@@ -45,16 +45,26 @@ hosts_add() { # I
 		ip -n "$name" link set lo up
 }
 
-# hosts_wait I: until host I reaches the bridge, for some minutes at most. A refused connection is one that got there.
+# Does a packet from namespace FROM (or from here: "") reach host I? A refused connection is one that got there.
+hosts_reaches() { # FROM I
+	local there=$hosts_net.$2
+	[ "$2" != here ] || there=$hosts_net.254
+	${1:+ip netns exec "$1"} timeout 2 bash -c "exec 3<>/dev/tcp/$there/9" 2>&1 | grep -q refused
+}
+
+# hosts_wait I: until host I is reached from here and from every other host, and reaches here; for some minutes at most.
 hosts_wait() {
-	local k name
+	local j k name from
 	name=$(hosts_name "$1")
 	for ((k = 0; k < 100; k++)); do
-		ip -n "$name" neigh flush dev eth0
 		ip neigh flush dev "$hosts_bridge"
-		ip netns exec "$name" timeout 2 bash -c "exec 3<>/dev/tcp/$hosts_net.254/9" 2>&1 |
-			grep -q refused &&
-			timeout 2 bash -c "exec 3<>/dev/tcp/$hosts_net.$1/9" 2>&1 | grep -q refused && return
+		ip -n "$name" neigh flush dev eth0
+		from=
+		for ((j = 1; j <= hosts_n; j++)); do
+			[ $j = "$1" ] || ! ip -n "$(hosts_name $j)" neigh flush dev eth0 2>/dev/null ||
+				hosts_reaches "$(hosts_name $j)" "$1" || from=$j
+		done
+		[ -z "$from" ] && hosts_reaches "" "$1" && hosts_reaches "$name" here && return
 		sleep 0.2
 	done
 	return 1
@@ -78,6 +88,7 @@ hosts_up() {
 			for ((k = 1; k <= hosts_n; k++)); do echo "$hosts_net.$k $(hosts_name "$k")"; done
 		} >"/etc/netns/$(hosts_name "$i")/hosts"
 	done
+	for ((i = 1; i <= hosts_n; i++)); do hosts_wait "$i" || return; done
 	cat >hosts_exec <<EOF
 #!/bin/sh
 # In place of ssh: [-x] HOST COMMAND..., or more than one command after assignments
