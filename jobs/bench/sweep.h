@@ -39,14 +39,19 @@ int sweep_command_end(const char *name, enum mu_status st);
 
 /* ---- parameters ---- */
 
-enum sweep_type { SWEEP_TEXT, SWEEP_WHOLE, SWEEP_WITHOUT_EFFECT };
+enum sweep_type {
+	SWEEP_TEXT,
+	SWEEP_GIVEN_TEXT, /* an experiment has it only where it is given */
+	SWEEP_WHOLE,
+	SWEEP_WITHOUT_EFFECT
+};
 
 struct sweep_parameter {
 	const char *name;
 	enum sweep_type type;
 	const char *initial; /* default as text; NULL: must be given */
 	long least;          /* of SWEEP_WHOLE */
-	const char *choices; /* of SWEEP_TEXT, "a|b"; NULL: anything */
+	const char *choices; /* of a text, "a|b"; NULL: anything */
 	const char *help;
 	bool identity; /* another value is another experiment */
 };
@@ -63,6 +68,9 @@ enum mu_status sweep_parameter_take(const struct sweep_parameter *p, const json_
 /* "" and 0 for what is not there. */
 const char *sweep_text(const json_t *experiment, const char *name);
 long sweep_whole(const json_t *experiment, const char *name);
+
+/* Have both the same, or neither any? */
+bool sweep_is_same(const json_t *a, const json_t *b, const char *name);
 
 /* JSON of nbytes and a zero byte, which is overwritten; a new reference. path: for errors. */
 enum mu_status sweep_json_read(const char *path, char *text, size_t nbytes, json_t **out);
@@ -86,6 +94,9 @@ struct sweep_words {
 enum mu_status sweep_job_settle(json_t *experiment, const char *where);
 /* The command that trains; released by the caller also after an error. */
 enum mu_status sweep_job_command(const json_t *experiment, struct sweep_words *words);
+/* The words of a text; one option with its value. */
+enum mu_status sweep_words_add(struct sweep_words *words, const char *text);
+enum mu_status sweep_words_option(struct sweep_words *words, const char *name, const char *value);
 void sweep_words_release(struct sweep_words *words);
 /* One line of it, for people; mu_free it. */
 enum mu_status sweep_words_text(const struct sweep_words *words, char **text);
@@ -94,6 +105,17 @@ struct sweep_batches {
 	long line, warm_up, all;
 };
 void sweep_job_batches(const json_t *experiment, struct sweep_batches *b);
+
+/* ---- containers ---- */
+
+bool sweep_container_is_used(const json_t *experiment);
+/* Are mpirun and all ranks in one container? */
+bool sweep_container_has_mpirun(const json_t *experiment);
+/* Whether the parameters of a container go together. */
+enum mu_status sweep_container_settle(json_t *experiment, const char *where);
+/* What starts the container, if it stands before mpirun (has_mpirun), or before the trainer. */
+enum mu_status sweep_container_add(const json_t *experiment, bool has_mpirun,
+				   struct sweep_words *words);
 
 /* ---- logs ---- */
 

@@ -130,7 +130,8 @@ static enum mu_status settle(json_t *experiment, const char *where)
 		const struct sweep_parameter *p = &sweep_parameters[i];
 		json_t *text, *value = NULL;
 
-		if (json_object_get(experiment, p->name) || p->type == SWEEP_WITHOUT_EFFECT)
+		if (json_object_get(experiment, p->name) || p->type == SWEEP_WITHOUT_EFFECT ||
+		    p->type == SWEEP_GIVEN_TEXT)
 			continue;
 		if (!p->initial)
 			MU_FAIL(MU_ERR_USAGE, "%s: \"%s\" is missing", where, p->name);

@@ -188,6 +188,7 @@ enum mu_status sweep_job_settle(json_t *experiment, const char *where)
 	MU_TRY(settle_store(experiment, where));
 	MU_TRY(check_rendezvous(sweep_text(experiment, "mxnet.rendezvous"), where));
 	MU_TRY(check_folder(sweep_text(experiment, "exp.data_dir"), where));
+	MU_TRY(sweep_container_settle(experiment, where));
 	if (is_inference(experiment) && *sweep_text(experiment, "exp.data_dir"))
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: \"exp.phase\": inference is of random data, and \"exp.data_dir\" is "
@@ -234,8 +235,7 @@ out:
 	return st;
 }
 
-/* The words of a text. */
-static enum mu_status add_words(struct sweep_words *w, const char *text)
+enum mu_status sweep_words_add(struct sweep_words *w, const char *text)
 {
 	enum mu_status st = MU_OK;
 
@@ -249,7 +249,7 @@ out:
 	return st;
 }
 
-static enum mu_status add_option(struct sweep_words *w, const char *name, const char *value)
+enum mu_status sweep_words_option(struct sweep_words *w, const char *name, const char *value)
 {
 	enum mu_status st = MU_OK;
 
@@ -264,19 +264,24 @@ static enum mu_status add_number(struct sweep_words *w, const char *name, long v
 	char text[32];
 
 	snprintf(text, sizeof text, "%ld", value);
-	return add_option(w, name, text);
+	return sweep_words_option(w, name, text);
 }
 
-/* The trainer beside this program. */
-static enum mu_status add_trainer(struct sweep_words *w, const char *given)
+/* The trainer beside this program, or of an image. */
+static enum mu_status add_trainer(struct sweep_words *w, const json_t *experiment)
 {
 	enum mu_status st = MU_OK;
+	const char *given = sweep_text(experiment, "muster.trainer");
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "trainer");
 	char *name;
 
 	if (*given) {
 		MU_TRY(add(w, given, strlen(given)));
+		goto out;
+	}
+	if (sweep_container_is_used(experiment)) {
+		MU_TRY(sweep_words_add(w, "muster train"));
 		goto out;
 	}
 	if (n <= 0)
@@ -302,15 +307,15 @@ static enum mu_status add_data(struct sweep_words *w, const json_t *experiment)
 
 	sweep_job_batches(experiment, &batches);
 	if (!*folder) {
-		MU_TRY(add_option(w, "--benchmark", "1"));
+		MU_TRY(sweep_words_option(w, "--benchmark", "1"));
 		MU_TRY(add_number(w, "--num-examples",
 				  batches.all * sweep_whole(experiment, "exp.effective_batch")));
 	} else if ((size_t)snprintf(record, sizeof record, "%s/train.rec", folder) <
 			   sizeof record &&
 		   access(record, F_OK) == 0) {
-		MU_TRY(add_option(w, "--data-train", record));
+		MU_TRY(sweep_words_option(w, "--data-train", record));
 	} else {
-		MU_TRY(add_option(w, "--data-dir", folder));
+		MU_TRY(sweep_words_option(w, "--data-dir", folder));
 	}
 	MU_TRY(add_number(w, "--num-batches", batches.all));
 	MU_TRY(add_number(w, "--disp-batches", batches.line));
@@ -325,18 +330,20 @@ static enum mu_status add_launch(struct sweep_words *w, const json_t *experiment
 	const long threads = sweep_whole(experiment, "muster.threads");
 	const long servers = strtol(sweep_text(experiment, "muster.num_servers"), NULL, 10);
 
-	if (!*launcher)
+	if (!*launcher && !sweep_container_has_mpirun(experiment))
 		launcher = getenv("MPIRUN");
-	MU_TRY(add_words(w, launcher && *launcher ? launcher : "mpirun"));
+	MU_TRY(sweep_container_add(experiment, true, w));
+	MU_TRY(sweep_words_add(w, launcher && *launcher ? launcher : "mpirun"));
 	MU_TRY(add_number(w, "-n", num_workers(experiment) + servers));
 	if (threads > 0) {
 		char text[64];
 
 		snprintf(text, sizeof text, "env OMP_NUM_THREADS=%ld", threads);
-		MU_TRY(add_words(w, text));
+		MU_TRY(sweep_words_add(w, text));
 	}
-	MU_TRY(add_trainer(w, sweep_text(experiment, "muster.trainer")));
-	MU_TRY(add_option(w, "--kv-store", sweep_text(experiment, "mxnet.kv_store")));
+	MU_TRY(sweep_container_add(experiment, false, w));
+	MU_TRY(add_trainer(w, experiment));
+	MU_TRY(sweep_words_option(w, "--kv-store", sweep_text(experiment, "mxnet.kv_store")));
 	if (servers > 0)
 		MU_TRY(add_number(w, "--num-servers", servers));
 out:
@@ -354,23 +361,23 @@ enum mu_status sweep_job_command(const json_t *experiment, struct sweep_words *w
 	*w = (struct sweep_words){0};
 	MU_TRY(add_launch(w, experiment));
 	MU_TRY(find_network(sweep_text(experiment, "exp.model"), "", network, &depth));
-	MU_TRY(add_option(w, "--network", network));
+	MU_TRY(sweep_words_option(w, "--network", network));
 	if (depth > 0)
 		MU_TRY(add_number(w, "--num-layers", depth));
 	MU_TRY(add_number(w, "--batch-per-device", sweep_whole(experiment, "exp.replica_batch")));
-	MU_TRY(add_option(w, "--dtype", sweep_text(experiment, "exp.dtype")));
+	MU_TRY(sweep_words_option(w, "--dtype", sweep_text(experiment, "exp.dtype")));
 	if (*gpus)
-		MU_TRY(add_option(w, "--gpus", gpus));
+		MU_TRY(sweep_words_option(w, "--gpus", gpus));
 	if (*meeting && strchr(meeting, ':') != strrchr(meeting, ':')) {
 		snprintf(interface, sizeof interface, "%.*s", (int)strcspn(meeting, ":"), meeting);
-		MU_TRY(add_option(w, "--interface", interface));
+		MU_TRY(sweep_words_option(w, "--interface", interface));
 	}
 	MU_TRY(add_data(w, experiment));
 	if (is_inference(experiment))
-		MU_TRY(add_words(w, "--evaluate"));
+		MU_TRY(sweep_words_add(w, "--evaluate"));
 	else
-		MU_TRY(add_option(w, "--num-epochs", "1"));
-	MU_TRY(add_words(w, sweep_text(experiment, "muster.options")));
+		MU_TRY(sweep_words_option(w, "--num-epochs", "1"));
+	MU_TRY(sweep_words_add(w, sweep_text(experiment, "muster.options")));
 out:
 	return st;
 }

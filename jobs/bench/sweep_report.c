@@ -157,12 +157,12 @@ static bool is_column(const char *name)
 /* Have these logs more than one value of it? */
 static bool differs(const json_t *logs, const char *name)
 {
-	const json_t *first = json_object_get(json_array_get(logs, 0), name), *log;
+	const json_t *first = json_array_get(logs, 0), *log;
 	size_t i;
 
 	json_array_foreach(logs, i, log)
 	{
-		if (!json_equal(json_object_get(log, name), first))
+		if (!sweep_is_same(log, first, name))
 			return true;
 	}
 	return false;

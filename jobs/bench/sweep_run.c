@@ -80,8 +80,7 @@ static bool is_same(const json_t *experiment, const json_t *log, const char **na
 {
 	for (size_t i = 0; i < sweep_parameter_count; i++) {
 		*name = sweep_parameters[i].name;
-		if (sweep_parameters[i].identity &&
-		    !json_equal(json_object_get(experiment, *name), json_object_get(log, *name)))
+		if (sweep_parameters[i].identity && !sweep_is_same(experiment, log, *name))
 			return false;
 	}
 	return true;
@@ -181,13 +180,21 @@ out:
 }
 
 /* What configurations of DLBS say and nothing here asks for. */
-static void tell_without_effect(const json_t *experiment)
+static void tell_without_effect(const json_t *experiments)
 {
+	const json_t *experiment = json_array_get(experiments, 0), *e;
+	bool container = false;
+	size_t k;
+
+	json_array_foreach(experiments, k, e) container = container || sweep_container_is_used(e);
 	for (size_t i = 0; i < sweep_parameter_count; i++) {
 		const struct sweep_parameter *p = &sweep_parameters[i];
 
 		if (p->type == SWEEP_WITHOUT_EFFECT && json_object_get(experiment, p->name))
 			printf("%s has no effect here\n", p->name);
+		if (p->type == SWEEP_GIVEN_TEXT && !container &&
+		    strcmp(p->name, "exp.docker") != 0 && json_object_get(experiment, p->name))
+			printf("%s has no effect without a container\n", p->name);
 	}
 	if (*sweep_text(experiment, "mxnet.rendezvous"))
 		printf("mxnet.rendezvous %s: ranks find each other by MPI, so no address and no "
@@ -271,8 +278,7 @@ static enum mu_status run_job(const struct sweep_words *words, const char *log, 
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_APPEND | O_NOFOLLOW,
-					 0);
+	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
 	posix_spawn_file_actions_adddup2(&actions, 1, 2);
 	error = posix_spawnp(&pid, words->list[0], &actions, NULL, words->list, environ);
 	posix_spawn_file_actions_destroy(&actions);
@@ -473,7 +479,7 @@ int sweep_main_run(int argc, char **argv)
 	r.n = json_array_size(r.experiments);
 	MU_TRY(MU_ALLOC(r.outcome, r.n, "outcomes"));
 	MU_TRY(prepare(&r, v.dry_run));
-	tell_without_effect(json_array_get(r.experiments, 0));
+	tell_without_effect(r.experiments);
 	if (!v.dry_run)
 		MU_TRY(run_all(&r));
 	failed = count(&r, FAILED) > 0 || came;

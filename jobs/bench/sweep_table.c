@@ -49,13 +49,20 @@ const struct sweep_parameter sweep_parameters[] = {
 	 "threads per worker, OMP_NUM_THREADS; 0: as the trainer does", true},
 	{"muster.options", SWEEP_TEXT, "", 0, NULL, "further options of the trainer", true},
 	{"muster.mpirun", SWEEP_TEXT, "", 0, NULL,
-	 "launcher, as mpirun -hosts a,b -ppn 2; by default $MPIRUN, or mpirun", false},
+	 "launcher, as mpirun -hosts a,b -ppn 2; by default $MPIRUN, or mpirun, as in a container",
+	 false},
 	{"muster.trainer", SWEEP_TEXT, "", 0, NULL,
-	 "program; by default the trainer beside mubench", false},
-	{"exp.docker", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
-	{"exp.docker_image", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
-	{"exp.docker_args", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
-	{"exp.docker_launcher", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
+	 "program; by default the trainer beside mubench, in a container muster train", false},
+	{"exp.docker", SWEEP_GIVEN_TEXT, "", 0, "true|false",
+	 "false: not in a container; by default there is one if it has an image", true},
+	{"exp.docker_image", SWEEP_GIVEN_TEXT, "", 0, NULL,
+	 "image with Muster; of buildah a container", true},
+	{"exp.docker_launcher", SWEEP_GIVEN_TEXT, "", 0, NULL,
+	 "docker, nvidia-docker, podman or buildah: mpirun is in the container; apptainer or "
+	 "singularity: mpirun starts one for each rank; by default docker, with GPUs nvidia-docker",
+	 true},
+	{"exp.docker_args", SWEEP_GIVEN_TEXT, "", 0, NULL,
+	 "its arguments; by default, of docker and podman, --rm --shm-size 1g", true},
 	{"exp.framework_title", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
 	{"exp.framework_family", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
 	{"exp.model_title", SWEEP_WITHOUT_EFFECT, "", 0, NULL, NULL, false},
@@ -145,9 +152,11 @@ enum mu_status sweep_parameter_take(const struct sweep_parameter *p, const json_
 		snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
 		text = json_string_value(value);
+	else if (json_is_boolean(value) && p->choices && is_choice(p->choices, "true"))
+		text = json_is_true(value) ? "true" : "false";
 	else
 		MU_FAIL(MU_ERR_USAGE, "%s: \"%s\": %s is needed", where, p->name,
-			p->type == SWEEP_TEXT ? "a text" : "a whole number");
+			p->type == SWEEP_WHOLE ? "a whole number" : "a text");
 	if (strstr(text, "${"))
 		*out = json_string(text);
 	else if (p->type == SWEEP_WHOLE)
@@ -171,4 +180,11 @@ const char *sweep_text(const json_t *experiment, const char *name)
 long sweep_whole(const json_t *experiment, const char *name)
 {
 	return (long)json_integer_value(json_object_get(experiment, name));
+}
+
+bool sweep_is_same(const json_t *a, const json_t *b, const char *name)
+{
+	const json_t *x = json_object_get(a, name), *y = json_object_get(b, name);
+
+	return (!x && !y) || json_equal(x, y);
 }

@@ -154,6 +154,62 @@ config '"exp.model": "mlp", "exp.phase": "infer"'
 ends 2 run config.json
 expect_count 1 '"exp.phase": "infer" is not known; it may be training\|inference'
 
+part "containers: what keeps processes to itself has mpirun in it, what shares the host's stands below mpirun"
+mkdir -p data bin
+for name in docker podman buildah apptainer; do
+	# The program in the container is what follows the image, or "--".
+	cat >bin/$name <<'SCRIPT'
+#!/bin/bash
+echo "$(basename "$0") $*" >>started
+while [ "$1" != image ]; do shift; done
+shift
+[ "$1" != -- ] || shift
+PATH=.:$PATH exec "$@"
+SCRIPT
+	chmod +x bin/$name
+done
+printf '#!/bin/bash\nexit 0\n' >muster
+chmod +x muster
+image='"exp.model": "mlp", "exp.num_nodes": 2, "muster.num_servers": 1, "mxnet.kv_store": "dist_sync",
+	"exp.num_batches": 40, "exp.num_warmup_batches": 10, "exp.docker_image": "image"'
+# container LAUNCHER REGEX: the command; its job runs, through a program of that name
+container() {
+	config "$image, \"exp.docker_launcher\": \"$1\", \"exp.log_file\": \"$1.log\", \"exp.data_dir\": \"data\""
+	ends 0 run config.json --dry-run
+	expect_count 1 "^$2 .*--data-dir $PWD/data "
+	PATH=$PWD/bin:$PATH MPIRUN=$3 ends 0 run config.json
+	expect 'nodes 2, .*: 200 samples/s'
+	grep -q "^$1 .*image.* muster train " started || fail "$1: the trainer is not in the container: $(cat started)"
+	rm started
+}
+run="run --entrypoint= --rm --shm-size 1g --volume $PWD/data:$PWD/data:ro image"
+# The host's mpirun is not that of the image; an image that mpirun starts ranks in has none.
+container docker "docker $run mpirun -n 3 muster train --kv-store dist_sync" /nowhere/mpirun
+container podman "podman $run mpirun -n 3 muster train" /nowhere/mpirun
+container buildah "buildah run --volume $PWD/data:$PWD/data:ro image -- mpirun -n 3 muster train" /nowhere/mpirun
+sed -i 's/^ranks=/"${@:3}"\n&/' mpirun
+MPIRUN=./mpirun container apptainer \
+	"./mpirun -n 3 apptainer exec --bind $PWD/data:$PWD/data:ro image muster train" ./mpirun
+sed -i '/^"/d' mpirun
+config "$image, \"muster.threads\": 2, \"muster.mpirun\": \"mpirun -v\", \"exp.docker_launcher\": \"sudo /opt/podman\",
+	\"exp.docker_args\": \"--rm --cpus 2\", \"muster.trainer\": \"t\""
+ends 0 run config.json --dry-run
+expect_count 1 '^sudo /opt/podman run --entrypoint= --rm --cpus 2 image mpirun -v -n 3 env OMP_NUM_THREADS=2 t --kv'
+config "$image, \"exp.gpus\": \"0\""
+ends 0 run config.json --dry-run
+expect_count 1 '^nvidia-docker run '
+config "$image, \"muster.mpirun\": \"./mpirun\", \"muster.trainer\": \"./t\"" '"exp.docker": [false, true]'
+BENCH_ROOT=both PATH=$PWD/bin:$PATH ends 0 run config.json
+expect_none 'has no effect'
+ends 0 report both/logs --format csv
+expect_count 1 '^model,.*,exp.docker,status$'
+expect_count 1 ',false,ok$'
+expect_count 1 ',true,ok$'
+config "$image, \"exp.docker\": false, \"muster.mpirun\": \"./mpirun\", \"muster.trainer\": \"./t\""
+ends 0 run config.json --dry-run
+expect '^exp.docker_image has no effect without a container$'
+expect_count 1 '^./mpirun -n 3 ./t --kv'
+
 part "a link in place of the log"
 echo precious >precious
 printf '#!/bin/sh\nln -sf precious link1.log\n' >links
@@ -216,6 +272,14 @@ refuses 'exp.data_dir": nowhere: ' "$m, \"exp.data_dir\": \"nowhere\""
 refuses 'NOT_SET_AT_ALL}: neither a parameter nor' "$m, \"exp.log_file\": \"\${NOT_SET_AT_ALL}.log\""
 refuses 'never ends' "$m, \"exp.log_file\": \"\${exp.log_file}\""
 refuses 'the log of another experiment, with another exp.model' '"exp.model": "lenet", "exp.log_file": "real.log"'
+refuses 'exp.docker_launcher": "dockr" is not known; it may be docker\|.*\|apptainer\|singularity' \
+	"$m, \"exp.docker_image\": \"i\", \"exp.docker_launcher\": \"dockr\""
+refuses 'exp.docker": true, and "exp.docker_image" names no image' "$m, \"exp.docker\": true"
+refuses 'exp.docker": "yes" is not known; it may be true\|false' "$m, \"exp.docker\": \"yes\""
+refuses 'exp.docker_image": a text is needed' "$m, \"exp.docker_image\": true"
+mkdir -p a:b
+refuses 'a:b: a path with ":" or "," cannot be given to a container' \
+	"$m, \"exp.docker_image\": \"i\", \"exp.data_dir\": \"a:b\""
 refuses 'config.json, line 1, column 36: is no JSON: a name in quotation marks is missing' "$m,"
 refuses 'config.json, line 1: has two members "exp.model"' "$m, \"exp.model\": \"lenet\""
 refuses 'config.json, line 1: a text with a zero byte' "$m, \"exp.data_dir\": \"a\\u0000b\""
