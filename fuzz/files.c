@@ -71,6 +71,7 @@ void fuzz_read_records(const char *paths, const struct mu_records_config *config
 
 	if (mu_records_open(&r, paths, config) == MU_OK) {
 		mu_records_info(r, &info);
+		buffer.ahead = info.n / 2;
 		for (size_t i = 0; i < info.n; i++) {
 			mu_records_where(r, i, where, sizeof where);
 			if (mu_records_read(r, i, &buffer, &record) != MU_OK)

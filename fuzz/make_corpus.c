@@ -327,6 +327,54 @@ static void make_dense(void)
 		}
 }
 
+static uint8_t tar[8192];
+static size_t tar_n = 1;
+
+/* A member; checksums are made by the target. */
+static void tar_add(const char *name, const void *bytes, size_t n, char type)
+{
+	uint8_t *h = tar + tar_n;
+
+	memcpy(h, name, strlen(name));
+	snprintf((char *)h + 124, 12, "%011zo", n);
+	h[156] = (uint8_t)type;
+	memcpy(h + 257, "ustar", 6);
+	memcpy(h + 512, bytes, n);
+	tar_n += 1024;
+}
+
+/* The first byte: see target_tar.c. */
+static void put_tar(const char *name, uint8_t first)
+{
+	tar[0] = first;
+	put(name, tar, tar_n + 1024);
+	memset(tar, 0, sizeof tar);
+	tar_n = 1;
+}
+
+static void make_tar(void)
+{
+	static const char name[] = "a/long.name.of.GNU/1.jpg";
+
+	tar_add("a/", "", 0, '5');
+	tar_n -= 512;
+	tar_add("a/1.jpg", image, sizeof image, '0');
+	tar_add("a/1.cls", "7\n", 2, '0');
+	tar_add("a/1.json", "{}", 2, '0');
+	tar_add("b.jpeg", image, sizeof image, '0');
+	tar_add("b.cls", "+3", 2, '0');
+	put_tar("tar/plain", 1);
+	tar_add("././@LongLink", name, sizeof name, 'L');
+	tar_add("a/long", image, sizeof image, '0');
+	tar_add("x", "12 size=0019\n11 path=b.x\n", 25, 'x');
+	tar_add("b", image, 1, '0');
+	tar_add("g", "9 path=a\n", 9, 'g');
+	put_tar("tar/names", 3);
+	tar_add("1.cls", "x", 1, '0');
+	tar_add("1.jpg", image, sizeof image, 'S');
+	put_tar("tar/bad", 1);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -346,6 +394,7 @@ int main(int argc, char **argv)
 	make_params();
 	make_safetensors();
 	make_rows();
+	make_tar();
 	make_arrays();
 	make_dense();
 	make_h5("data_file/encoded", false, 1);

@@ -10,6 +10,7 @@
 #include "../lib/arguments.h"
 #include "../lib/progress.h"
 #include "sink.h"
+#include "../lib/tar.h"
 #include "../lib/tar_source.h"
 
 enum { WHERE_BYTES = 600 };
@@ -99,6 +100,7 @@ static const char usage[] =
 	"  x.h5                          an HDF5 data file\n"
 	"  data_batch_1.bin;...          CIFAR-10's or CIFAR-100's binary files\n"
 	"  t10k-images-idx3-ubyte        IDX, plain or .gz, with t10k-labels-idx1-ubyte beside it\n"
+	"  x.tar or x-{00..15}.tar       WebDataset: members 1.jpg, .jpeg or .png, and 1.cls\n"
 	"  x.tar, x.tar.gz, ...          CLASS/FILE.jpg, .jpeg, .png in a tar file\n"
 	"  a folder                      CLASS/FILE.jpg, .jpeg, .png in it\n"
 	"and OUTPUT, by its name, x.rec (and x.idx), x.h5, x.bin, ...images-idx3-ubyte[.gz], "
@@ -121,7 +123,7 @@ static bool is_wanted(const struct job *job, size_t i)
 	return i >= first && (!count || i - first < count);
 }
 
-static enum mu_status open_sink(struct job *job, const struct mu_records_info *info)
+static enum mu_status open_sink(struct job *job, const struct mu_records_info *info, bool tar)
 {
 	const struct values *v = job->values;
 	char text[MU_LEFT_OUT_BYTES];
@@ -133,10 +135,8 @@ static enum mu_status open_sink(struct job *job, const struct mu_records_info *i
 	};
 
 	if (*mu_left_out_text(&info->left_out, text, sizeof text))
-		fprintf(stderr,
-			"h5rec: left out: %s; images are .jpg, .jpeg and .png files in "
-			"folders of classes\n",
-			text);
+		fprintf(stderr, "h5rec: left out: %s; images are .jpg, .jpeg and .png files %s\n",
+			text, tar ? "with their .cls files" : "in folders of classes");
 	if (info->kind == MU_RECORD_ENCODED && !v->raw && v->has_encoding)
 		fprintf(stderr,
 			"h5rec: warning: --encoding %s has no effect: the images are encoded "
@@ -177,12 +177,13 @@ static enum mu_status convert_records(struct job *job, const char *input)
 
 	MU_TRY(mu_records_open(&records, input, &config));
 	mu_records_info(records, &info);
-	MU_TRY(open_sink(job, &info));
+	MU_TRY(open_sink(job, &info, !info.separate));
 	for (size_t i = 0; i < info.n; i++) {
 		if (!is_wanted(job, i)) {
 			job->seen++;
 			continue;
 		}
+		buffer.ahead = info.n - i - 1;
 		MU_TRY(mu_records_read(records, i, &buffer, &record));
 		crc = (uint32_t)crc32_z(crc, record.data, record.n);
 		MU_TRY(take(job, &record, mu_records_where(records, i, where, sizeof where),
@@ -213,7 +214,7 @@ static enum mu_status convert_tar(struct job *job, const char *input)
 
 	MU_TRY(data_tar_source_open(&tar, input));
 	data_tar_source_info(tar, &info);
-	MU_TRY(open_sink(job, &info));
+	MU_TRY(open_sink(job, &info, false));
 	MU_TRY(data_tar_source_read(tar, take, job));
 	st = data_sink_finish(job->sink, true);
 	job->sink = NULL;
@@ -237,6 +238,32 @@ static bool is_tar(const char *path)
 	return false;
 }
 
+static bool note_class(void *context, const char *name, bool folder)
+{
+	bool *found = context;
+
+	*found |= !folder && mu_stem(name, ".cls") > 0;
+	return false;
+}
+
+/* Has the tar file classes as members (.cls), not as folders? Several as one have. */
+static bool is_webdataset(const char *path)
+{
+	bool found = false;
+	const struct data_tar_visitor visitor = {.context = &found, .wants = note_class};
+	struct mu_records *records = NULL;
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return strpbrk(path, ";{") != NULL;
+	/* A build without libarchive reads these alone. */
+	if (data_tar_read(path, &visitor) == MU_ERR_UNSUPPORTED)
+		found = mu_records_open(&records, path, NULL) == MU_OK;
+	mu_records_close(records);
+	mu_trace_clear();
+	return found;
+}
+
 static enum mu_status convert(const struct values *v, const char *input, const char *output)
 {
 	enum mu_status st = MU_OK;
@@ -246,7 +273,7 @@ static enum mu_status convert(const struct values *v, const char *input, const c
 	double start = mu_now();
 
 	data_progress_begin(&job.progress, "h5rec");
-	if (!folder && is_tar(input))
+	if (!folder && is_tar(input) && !is_webdataset(input))
 		MU_TRY(convert_tar(&job, input));
 	else
 		MU_TRY(convert_records(&job, input));

@@ -188,6 +188,7 @@ static enum mu_status check_record(struct job *job, size_t i, struct mu_record_b
 	char where[WHERE_BYTES];
 
 	job->ids[i] = UINT64_MAX;
+	buffer->ahead = job->info.n - i - 1;
 	st = mu_records_read(job->records, i, buffer, &record);
 	if (st != MU_OK)
 		return count_error(job, st);
@@ -437,11 +438,11 @@ int main(int argc, char **argv)
 		.n_options = sizeof table / sizeof *table,
 		.values = &values,
 		.usage = "PATH\n\n"
-			 "Read every record of PATH (a.rec;b.rec, x.h5, CIFAR's or IDX files, a "
-			 "folder "
-			 "of images per class)\nand decode its image; print what is wrong, then "
-			 "counts, sizes and labels.\nOf a checkpoint of the trainer: network, "
-			 "sizes, epoch, metrics and settings.\nExit status: 0 nothing is wrong, "
+			 "Read every record of PATH (a.rec;b.rec, x.tar of WebDataset, x.h5, "
+			 "CIFAR's or IDX files,\na folder of images per class) and decode its "
+			 "image; print what is wrong, then counts, sizes and\nlabels. "
+			 "Of a checkpoint of the trainer: network, sizes, epoch, metrics and "
+			 "settings.\nExit status: 0 nothing is wrong, "
 			 "1 errors, 2 wrong use.\n",
 		.n_words = 1,
 	};

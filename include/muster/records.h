@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * records: labelled images, still encoded, from files. One interface reads MXNet's RecordIO files,
- * Muster's HDF5 data files, folders of images, CIFAR's binary files and IDX files. The sections
- * below it read and write the single formats. Part of storage; not collective.
+ * WebDataset's tar files, Muster's HDF5 data files, folders of images, CIFAR's binary files and IDX
+ * files. The sections below it read and write the single formats. Part of storage; not collective.
  *
  * Life cycle: mu_records_open, then mu_records_read from any thread in any order, mu_records_close.
  * Files are not mapped into memory: a file that is truncated or removed while in use causes an
@@ -36,6 +36,13 @@ struct mu_record_buffer {
 	size_t capacity;
 	float *labels;
 	size_t labels_capacity;
+	/* Set by the caller, a hint: so many records after the next one are read next, in order.
+	 * Tar files are then read in large pieces. */
+	size_t ahead;
+	struct {
+		uint64_t of; /* a file */
+		size_t at, n;
+	} piece; /* of it, in bytes; n 0: none */
 };
 
 void mu_record_buffer_release(struct mu_record_buffer *buffer);
@@ -83,10 +90,11 @@ struct mu_records_info {
 	size_t classes;     /* number of class_names; without names, from the config; 0: unknown */
 	size_t label_width; /* of the first record; equal for all records, except in .rec files of
 			       mixed widths */
-	const char *format; /* "RecordIO", "HDF5", "folder", "CIFAR-10", "CIFAR-100", "IDX" */
+	const char *format; /* "RecordIO", "tar file", "HDF5", "folder", "CIFAR-10", "CIFAR-100",
+			       "IDX" */
 	const char *const *class_names; /* `classes` names, or NULL */
 	bool unlabelled;                /* labels are 0 and mean nothing */
-	struct mu_left_out left_out;    /* of folders */
+	struct mu_left_out left_out;    /* of folders and tar files */
 	bool separate;                  /* each record is a file of its own */
 	bool has_checksum;
 	uint32_t checksum; /* CRC-32 of the data of all records in order, if has_checksum */
@@ -103,9 +111,10 @@ struct mu_records_config {
 struct mu_records;
 
 /*
- * paths: "a.rec;b.rec" (several files as one); "x.h5"; a folder with one folder of .jpg, .jpeg and
- * .png files per class, also in folders below (labels number the sorted folders; records are sorted
- * by class, folder and file, as by torchvision's ImageFolder);
+ * paths: "a.rec;b.rec" (several files as one), also as "{a,b}.rec"; "train-{000..127}.tar" (as
+ * WebDataset has them: consecutive members 1.jpg and 1.cls); "x.h5"; a folder with one folder of
+ * .jpg, .jpeg and .png files per class, also in folders below (labels number the sorted folders;
+ * records are sorted by class, folder and file, as by torchvision's ImageFolder);
  * "data_batch_1.bin;data_batch_2.bin" (CIFAR); or an IDX file of images, with its labels in
  * the file whose name has "labels-idx1" instead of "images-idx3". With config->unlabelled also a
  * folder of images without folders, and "x.lst", paths of images, one a line. The contents
@@ -126,7 +135,7 @@ size_t mu_records_bound(const struct mu_records *r, size_t i);
  * stored apart; and when the files changed. Reads no data. */
 void mu_records_hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times);
 /* Write "train.rec, record 17 (key 93) at byte 52344" into text, for messages; returns text. Reads
- * nothing. */
+ * no records. */
 const char *mu_records_where(const struct mu_records *r, size_t i, char *text, size_t nbytes);
 /* MU_ERR_IO if the size or modification time of a file has changed since it was opened. Cheap: call
  * once per epoch. */

@@ -65,7 +65,7 @@ static void write_rec(const char *name, size_t records, bool bad)
 	mu_record_buffer_release(&buffer);
 }
 
-static void write_h5(const char *name)
+static inline void write_h5(const char *name)
 {
 	const struct mu_data_file_config config = {
 		.kind = MU_RECORD_RAW, .shape = MU_SAMPLE(3, RAW, RAW), .creator = "test"};

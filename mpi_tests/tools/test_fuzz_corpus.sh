@@ -7,7 +7,7 @@ set -u
 . "$SRCDIR/mpi_tests/lib/lib.sh"
 log=replay.log
 
-for target in rec index list data_file idx cifar decode params arrays text tokens safetensors rows; do
+for target in rec index list data_file idx cifar decode params arrays text tokens safetensors rows tar; do
 	MALLOC_PERTURB_=85 timeout 60 "$BUILDDIR/fuzz/replay_$target" "$SRCDIR/fuzz/corpus/$target" \
 		>"$log" 2>&1 </dev/null ||
 		fail "exit status $? of replay_$target"

@@ -185,7 +185,7 @@ if [ $h5 = yes ]; then
 	tool h5rec named.h5 named/
 	[ "$(ls named | tr '\n' ' ')" = "ant bee cow dog " ] || fail "class names: $(ls named)"
 	tool recinfo named.h5 --num-classes 99999
-	refused 2 'a.h5;named.h5: 2 paths.*only RecordIO and CIFAR' recinfo 'a.h5;named.h5'
+	refused 2 'a.h5;named.h5: 2 paths.*only RecordIO, tar and CIFAR' recinfo 'a.h5;named.h5'
 	if command -v h5dump >/dev/null; then
 		h5dump -H a.h5 >"$log" 2>&1 || fail "h5dump"
 		expect 'DATASET "images"'

@@ -191,6 +191,7 @@ enum mu_status mu_input_fill(const struct mu_input *in, struct mu_input_thread *
 		batch->ids[i] = in->order ? in->order[place] : (uint32_t)place;
 		if (in->records)
 			batch->ids[i] = in->records[batch->ids[i]];
+		thread->record.ahead = in->order || in->records ? 0 : run->to - i - 1;
 		thread->bytes =
 			mu_input_has_bytes(in) && batch->bytes ? batch->bytes + i * sample : NULL;
 		thread->are_bytes = false;

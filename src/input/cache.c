@@ -91,6 +91,7 @@ static void fill(struct share *s, const struct mu_records *records, size_t width
 			continue;
 		e->at = at;
 		at += room;
+		buffer.ahead = s->end - i - 1;
 		if (mu_records_read(records, i, &buffer, &r) != MU_OK) {
 			mu_trace_clear();
 			continue;

@@ -264,8 +264,8 @@ enum mu_status mu_input_cache(struct mu_input *in, const struct mu_topology *t, 
 	if (in && !in->ops->cache)
 		possible = mu_trace_start(
 			MU_ERR_USAGE, __FILE__, __LINE__,
-			"the cache is for .rec and .h5 files and for folders of images, not for %s "
-			"data",
+			"the cache is for .rec, .tar and .h5 files and for folders of images, not "
+			"for %s data",
 			in->ops->name);
 	MU_TRY(mu_agree(possible, t->node));
 	if (in)

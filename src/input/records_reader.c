@@ -85,16 +85,16 @@ static void report_changes(const struct mu_input *in, const struct mu_image_work
 	}
 }
 
-/* By worker 0: the files of a folder that are no samples. */
+/* By worker 0: the files of a folder, or the members of a tar file, that are no samples. */
 static void report_left_out(const struct mu_input *in)
 {
 	const struct records *r = in->impl;
 	char text[MU_LEFT_OUT_BYTES];
 
 	if (in->config.worker == 0 && *mu_left_out_text(&r->info.left_out, text, sizeof text))
-		mu_log_warn("%s: left out: %s; samples are .jpg, .jpeg and .png files in folders "
-			    "of classes",
-			    in->config.paths, text);
+		mu_log_warn("%s: left out: %s; samples are .jpg, .jpeg and .png files %s",
+			    in->config.paths, text,
+			    r->info.separate ? "in folders of classes" : "with their .cls files");
 }
 
 static enum mu_status open_records(struct mu_input *in)
@@ -262,7 +262,7 @@ static void hash_files(const struct mu_input *in, uint64_t *listing, uint64_t *t
 
 const struct mu_reader mu_reader_records = {
 	.name = "records",
-	.help = "images in RecordIO or HDF5 files or in folders",
+	.help = "images in RecordIO, tar or HDF5 files or in folders",
 	MU_PICTURE_SETTINGS,
 	.knows_classes = true,
 	.threads = true,

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <muster/tokens.h>
@@ -163,24 +162,12 @@ out:
 
 /* ---- windows and vocabulary ---- */
 
-/* All of them stay open: as many descriptors as this process may have. */
-static void allow_files(size_t n)
-{
-	enum { OTHERS = 64 };
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= n + OTHERS)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static enum mu_status open_files(struct mu_input *in, struct tokens *t)
 {
 	enum mu_status st = MU_OK;
 
 	MU_TRY(MU_ALLOC(t->shards, t->n, "token files"));
-	allow_files(t->n);
+	mu_file_allow(t->n);
 	for (size_t i = 0; i < t->n; i++) {
 		struct shard *s = &t->shards[i];
 

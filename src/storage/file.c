@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,17 @@ enum { PIECE_BYTES = 1 << 30 }; /* Linux reads at most 2 GiB - 4 KiB at once */
 void mu_file_init(struct mu_file *f)
 {
 	*f = (struct mu_file){.fd = -1};
+}
+
+void mu_file_allow(size_t n)
+{
+	enum { OTHERS = 64 };
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= n + OTHERS)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 enum mu_status mu_file_open(struct mu_file *f, const char *path)

@@ -19,6 +19,8 @@ struct mu_file {
 
 /* Release f by mu_file_close, also after an error. A folder or a device is an error. */
 enum mu_status mu_file_open(struct mu_file *f, const char *path);
+/* n files are to be open at once: raise the limit of this process if it is lower. */
+void mu_file_allow(size_t n);
 /* Set to an empty file, for mu_file_close. */
 void mu_file_init(struct mu_file *f);
 void mu_file_close(struct mu_file *f);

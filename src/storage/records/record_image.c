@@ -55,6 +55,7 @@ enum mu_status mu_record_buffer_grow(struct mu_record_buffer *b, size_t used, si
 	uint8_t *bytes;
 	size_t capacity = b->capacity > nbytes / 3 * 2 ? b->capacity / 2 * 3 : nbytes;
 
+	b->piece.n = 0;
 	if (nbytes <= b->capacity && b->bytes)
 		goto out;
 	if (capacity < nbytes)

@@ -45,7 +45,7 @@ enum { MU_RECORD_MOST_STATS = 1 << 16 }; /* files that are looked at so; more ta
 enum mu_status mu_record_read_image(const char *path, struct mu_record_buffer *buffer,
 				    struct mu_record *out);
 
-/* Grow to nbytes; keeps the first `used` bytes. */
+/* Grow to nbytes; keeps the first `used` bytes. They are no piece of a file any more. */
 enum mu_status mu_record_buffer_grow(struct mu_record_buffer *b, size_t used, size_t nbytes);
 enum mu_status mu_record_buffer_labels(struct mu_record_buffer *b, size_t n);
 

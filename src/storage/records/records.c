@@ -3,55 +3,21 @@
 #include "records.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "storage/file.h"
 #include "storage/rows/rows.h"
 
-enum { WHERE_BYTES = 600, FILES_BYTES = 512 };
+enum { FILES_BYTES = 512 };
 
 /* Probed in this order. */
 static const struct mu_records_ops *const kinds[] = {
-	&mu_records_recordio, &mu_records_data_file, &mu_records_image_files,
-	&mu_records_folder,   &mu_records_idx,	     &mu_records_cifar,
+	&mu_records_recordio, &mu_records_tar,	&mu_records_data_file, &mu_records_image_files,
+	&mu_records_folder,   &mu_records_idx,	&mu_records_cifar,
 };
 
 enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
-
-/* ---- lists of paths ---- */
-
-enum mu_status mu_path_list_split(struct mu_path_list *list, const char *paths, const char *what)
-{
-	enum mu_status st = MU_OK;
-	size_t nbytes = strlen(paths) + 1, n = 1;
-	char *text;
-
-	*list = (struct mu_path_list){0};
-	for (const char *c = paths; *c; c++)
-		n += *c == ';';
-	MU_TRY(mu_alloc((void **)&list->path, n * sizeof *list->path + nbytes, "paths"));
-	text = (char *)(list->path + n);
-	memcpy(text, paths, nbytes);
-	while (list->n < n) {
-		list->path[list->n++] = text;
-		text += strcspn(text, ";");
-		*text++ = '\0';
-	}
-	for (size_t i = 0; i < n; i++)
-		if (!*list->path[i])
-			MU_FAIL(MU_ERR_USAGE, "\"%s\": path %zu of %zu is empty; expected %s",
-				paths, i + 1, n, what);
-out:
-	return st;
-}
-
-void mu_path_list_release(struct mu_path_list *list)
-{
-	mu_free(list->path);
-	*list = (struct mu_path_list){0};
-}
 
 /* ---- finding out the kind ---- */
 
@@ -117,8 +83,8 @@ enum mu_status mu_records_open(struct mu_records **out, const char *paths,
 	MU_TRY(find_kind(&ops, list.path[0]));
 	if (list.n > 1 && !ops->several)
 		MU_FAIL(MU_ERR_USAGE,
-			"%s: %zu paths, and the first is of %s: only RecordIO and CIFAR files can "
-			"be several as one",
+			"%s: %zu paths, and the first is of %s: only RecordIO, tar and CIFAR files "
+			"can be several as one",
 			paths, list.n, ops->files);
 	if (config && config->indexes && *config->indexes && ops != &mu_records_recordio)
 		MU_FAIL(MU_ERR_USAGE,
@@ -155,12 +121,6 @@ void mu_records_info(const struct mu_records *r, struct mu_records_info *info)
 	*info = r->info;
 }
 
-const char *mu_records_where(const struct mu_records *r, size_t i, char *text, size_t nbytes)
-{
-	r->ops->where(r, i, text, nbytes);
-	return text;
-}
-
 enum mu_status mu_records_unchanged(const struct mu_records *r)
 {
 	return r->ops->unchanged(r);
@@ -174,30 +134,6 @@ enum mu_status mu_records_check_sum(const struct mu_records *r, uint32_t crc)
 		MU_FAIL(MU_ERR_FORMAT,
 			"the images are damaged: their checksum is %08x; expected %08x", crc,
 			r->info.checksum);
-out:
-	return st;
-}
-
-enum mu_status mu_records_check_labels(const struct mu_records *r, size_t i, const float *labels,
-				       size_t n)
-{
-	enum mu_status st = MU_OK;
-	size_t classes = r->config.classes;
-	char text[WHERE_BYTES];
-
-	if (r->config.label_width && n != r->config.label_width)
-		MU_FAIL(MU_ERR_FORMAT, "%s: has %zu labels; expected %zu",
-			mu_records_where(r, i, text, sizeof text), n, r->config.label_width);
-	for (size_t j = 0; classes && j < n; j++) {
-		/* This form also refuses NaN. */
-		if (!(labels[j] >= 0 && labels[j] < (float)classes) ||
-		    labels[j] != floorf(labels[j]))
-			MU_FAIL(MU_ERR_FORMAT,
-				"%s: has label %g; labels must be whole numbers from 0 to %zu, for "
-				"%zu classes",
-				mu_records_where(r, i, text, sizeof text), (double)labels[j],
-				classes - 1, classes);
-	}
 out:
 	return st;
 }

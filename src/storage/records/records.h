@@ -46,12 +46,13 @@ extern const struct mu_records_ops mu_records_folder;
 extern const struct mu_records_ops mu_records_idx;
 extern const struct mu_records_ops mu_records_image_files;
 extern const struct mu_records_ops mu_records_recordio;
+extern const struct mu_records_ops mu_records_tar;
 
 /* Check the labels of record i against the config. */
 enum mu_status mu_records_check_labels(const struct mu_records *r, size_t i, const float *labels,
 				       size_t n);
 
-/* The paths of a list, separated by ';'. */
+/* The paths of a list, separated by ';'; "{000..127}" and "{a,b}" in one are several. */
 struct mu_path_list {
 	char **path; /* owned, one block */
 	size_t n;
