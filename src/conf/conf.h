@@ -19,12 +19,30 @@ struct conf_arguments {
 	char **places; /* "file:line" of arguments of files; else NULL */
 	/* "--name=value" of what the file of a run records, and does not repeat; or NULL */
 	struct conf_arguments *recorded;
+	/* site.c: argv[0] is the path; argc 0: there is no file. NULL: not read */
+	struct conf_arguments *site;
 };
 /* _check: are the options of files good? MU_ERR_USAGE names file and line. Release it after an
  * error, too. Not collective. */
 enum mu_status mu_conf_arguments_read(struct conf_arguments *a, int argc, char *const argv[]);
 enum mu_status mu_conf_arguments_check(const struct conf_arguments *a);
 void mu_conf_arguments_release(struct conf_arguments *a);
+/* For other readers: a word of the command line; the lines "name value" of a file. */
+enum mu_status mu_conf_arguments_add(struct conf_arguments *a, const char *word);
+enum mu_status mu_conf_lines_read(struct conf_arguments *a, const char *path);
+
+/* ---- site.c: defaults of a site's file. argv: the file's path, then "--name=value" ---- */
+
+/* Sets a->site. MU_ERR_USAGE names file and line. Not collective. */
+enum mu_status mu_conf_site_read(struct conf_arguments *a);
+/* After mu_conf_options_open or _find, before options are parsed: none of them counts as given. */
+enum mu_status mu_conf_site_apply(struct mu_options *o, struct conf *v, int argc,
+				  char *const argv[]);
+/* Worker 0: the line of the log, after options are parsed. */
+void mu_conf_site_tell(const struct mu_options *o, int argc, char *const argv[]);
+/* May the option stand in a site's file? */
+bool mu_conf_site_allows(const char *name);
+
 /* config_record.c: a warning of values that this run has not, although the file of a run records
  * them: they were chosen by other defaults, or edited. */
 void mu_conf_recorded_tell(const struct conf_arguments *a, const struct mu_options *o);
@@ -55,8 +73,9 @@ enum mu_status mu_conf_training_settle(const struct mu_options *o, const struct 
 
 /* The network interface of --interface or of the environment; NULL: neither is set. */
 const char *mu_conf_interface(const struct conf *v);
-/* MU_ERR_USAGE if this host has no such interface with an address. Not collective. */
-enum mu_status mu_conf_interface_check(const struct conf *v);
+/* MU_ERR_USAGE if this host has no such interface with an address; a site's default may lack where
+ * the job has one node. Not collective. */
+enum mu_status mu_conf_interface_check(const struct conf *v, int nodes);
 
 /* foreign.c. MU_ERR_USAGE for an option of other programs that none here stands for: what to do. */
 enum mu_status mu_conf_check_foreign(int argc, char *const argv[]);

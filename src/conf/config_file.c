@@ -47,6 +47,11 @@ out:
 	return st;
 }
 
+enum mu_status mu_conf_arguments_add(struct conf_arguments *a, const char *word)
+{
+	return append(a, word, NULL);
+}
+
 void mu_conf_arguments_release(struct conf_arguments *a)
 {
 	for (int i = 0; i < a->argc; i++) {
@@ -57,7 +62,10 @@ void mu_conf_arguments_release(struct conf_arguments *a)
 	free(a->places);
 	if (a->recorded)
 		mu_conf_arguments_release(a->recorded);
+	if (a->site)
+		mu_conf_arguments_release(a->site);
 	mu_free(a->recorded);
+	mu_free(a->site);
 	*a = (struct conf_arguments){.argc = 0};
 }
 
@@ -310,31 +318,56 @@ out:
 
 /* ---- files ---- */
 
-static enum mu_status read_config(struct reader *r)
+/* *begin: the text after a mark of its encoding; text: mu_free'd by the caller. */
+static enum mu_status read_text(const char *path, char **text, size_t *n, char **begin)
 {
 	enum mu_status st = MU_OK;
 	FILE *f = NULL;
-	char *text = NULL, *begin;
-	size_t n, mark;
+	size_t mark;
 
-	MU_TRY(mu_stream_open(&f, r->path));
-	MU_TRY(MU_ALLOC(text, MOST_BYTES + 1, "options of a file"));
-	n = fread(text, 1, MOST_BYTES + 1, f);
+	MU_TRY(mu_stream_open(&f, path));
+	MU_TRY(MU_ALLOC(*text, MOST_BYTES + 1, "options of a file"));
+	*n = fread(*text, 1, MOST_BYTES + 1, f);
 	if (ferror(f))
-		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", r->path, strerror(errno));
-	MU_TRY(mu_text_begin(r->path, text, n, &mark));
-	if (n > MOST_BYTES || memchr(text, '\0', n))
-		MU_FAIL(MU_ERR_FORMAT, "%s: not a file of options", r->path);
-	text[n] = '\0';
-	begin = text + mark;
-	begin += strspn(begin, " \t\r\n");
-	MU_TRY(*begin == '{' ? read_run(r, text, n) : read_lines(r, text + mark));
+		MU_FAIL(MU_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+	MU_TRY(mu_text_begin(path, *text, *n, &mark));
+	if (*n > MOST_BYTES || memchr(*text, '\0', *n))
+		MU_FAIL(MU_ERR_FORMAT, "%s: not a file of options", path);
+	(*text)[*n] = '\0';
+	*begin = *text + mark;
 out:
-	mu_free(text);
 	if (f)
 		fclose(f);
+	return st;
+}
+
+static enum mu_status read_config(struct reader *r)
+{
+	enum mu_status st = MU_OK;
+	char *text = NULL, *begin;
+	size_t n;
+
+	MU_TRY(read_text(r->path, &text, &n, &begin));
+	MU_TRY(begin[strspn(begin, " \t\r\n")] == '{' ? read_run(r, text, n)
+							 : read_lines(r, begin));
+out:
+	mu_free(text);
 	if (st != MU_OK)
 		mu_trace_prefix("--config ");
+	return st;
+}
+
+enum mu_status mu_conf_lines_read(struct conf_arguments *a, const char *path)
+{
+	enum mu_status st = MU_OK;
+	struct reader r = {.to = a, .path = path};
+	char *text = NULL, *begin;
+	size_t n;
+
+	MU_TRY(read_text(path, &text, &n, &begin));
+	MU_TRY(read_lines(&r, begin));
+out:
+	mu_free(text);
 	return st;
 }
 
@@ -348,7 +381,23 @@ static bool is_config(const char *argument, const char **value)
 	return n >= sizeof "--conf" - 1 && n < sizeof name && strncmp(argument, name, n) == 0;
 }
 
-/* Each option of a file by itself. */
+/* Each option of a file by itself; what: the kind of file, for messages. */
+static enum mu_status check(struct mu_options *o, const struct conf_arguments *a, const char *what)
+{
+	enum mu_status st = MU_OK;
+
+	for (int i = 1; a && i < a->argc; i++) {
+		if (!a->places[i])
+			continue;
+		st = mu_options_parse(o, 2, (char *[]){NULL, a->argv[i]});
+		if (st != MU_OK)
+			mu_trace_prefix("%s %s: ", what, a->places[i]);
+		MU_TRY(st);
+	}
+out:
+	return st;
+}
+
 enum mu_status mu_conf_arguments_check(const struct conf_arguments *a)
 {
 	enum mu_status st = MU_OK;
@@ -356,14 +405,8 @@ enum mu_status mu_conf_arguments_check(const struct conf_arguments *a)
 	struct conf v;
 
 	MU_TRY(mu_conf_options_find(&o, &v, a->argc, a->argv));
-	for (int i = 1; i < a->argc; i++) {
-		if (!a->places[i])
-			continue;
-		st = mu_options_parse(&o, 2, (char *[]){NULL, a->argv[i]});
-		if (st != MU_OK)
-			mu_trace_prefix("--config %s: ", a->places[i]);
-		MU_TRY(st);
-	}
+	MU_TRY(check(&o, a->site, "site file"));
+	MU_TRY(check(&o, a, "--config"));
 out:
 	mu_options_release(&o);
 	return st;

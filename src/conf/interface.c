@@ -35,9 +35,12 @@ static void value_for(size_t i, const char *name, char *text, size_t nbytes)
 	snprintf(text, nbytes, "%s%s", variables[i].prefix, name);
 }
 
+/* The variable goes before the site's file. */
 const char *mu_conf_interface(const struct conf *v)
 {
-	const char *name = v->interface ? v->interface : getenv("DMLC_INTERFACE");
+	const bool of_site = v->interface == v->site.interface;
+	const char *named = getenv("DMLC_INTERFACE");
+	const char *name = of_site && named && *named ? named : v->interface;
 
 	return name && *name ? name : NULL;
 }
@@ -211,8 +214,15 @@ void mu_conf_interface_address(const struct conf *v, char *text, size_t nbytes)
 void mu_conf_interface_report(const struct conf *v)
 {
 	const char *name = mu_conf_interface(v), *has;
-	char value[IF_NAMESIZE + 1];
+	char value[IF_NAMESIZE + 1], address[INET6_ADDRSTRLEN];
 
+	if (name && name == v->site.interface && find(name, "", address, sizeof address) != MU_OK) {
+		mu_trace_clear();
+		mu_log_info("interface %s: this host has none of that name, and this job needs no "
+			    "other host: it is not used",
+			    name);
+		return;
+	}
 	for (size_t i = 0; name && i < N_VARIABLES; i++) {
 		value_for(i, name, value, sizeof value);
 		has = getenv(variables[i].name);
@@ -222,16 +232,21 @@ void mu_conf_interface_report(const struct conf *v)
 	}
 }
 
-enum mu_status mu_conf_interface_check(const struct conf *v)
+enum mu_status mu_conf_interface_check(const struct conf *v, int nodes)
 {
 	enum mu_status st = MU_OK;
 	const char *name = mu_conf_interface(v);
+	const bool of_site = name && name == v->site.interface;
 	char address[INET6_ADDRSTRLEN];
 
-	if (name)
-		MU_TRY(find(name, v->interface ? "--interface " : "DMLC_INTERFACE=", address,
-			    sizeof address));
-out:
+	if (name && !(of_site && nodes == 1))
+		st = find(name,
+			  of_site                ? "interface "
+			  : name == v->interface ? "--interface "
+						 : "DMLC_INTERFACE=",
+			  address, sizeof address);
+	if (st != MU_OK && of_site)
+		mu_trace_prefix("site file %s: ", v->site.path);
 	return st;
 }
 
@@ -255,14 +270,16 @@ enum mu_status mu_conf_choose_interface(int argc, char *const argv[])
 	struct conf v;
 
 	MU_TRY(mu_conf_options_open(&o, &v, &none));
-	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK) {
+	if (mu_conf_arguments_read(&a, argc, argv) != MU_OK || mu_conf_site_read(&a) != MU_OK) {
 		mu_trace_clear();
 		goto out;
 	}
+	if (mu_conf_site_apply(&o, &v, a.site->argc, a.site->argv) != MU_OK)
+		mu_trace_clear();
 	mu_options_scan(&o, a.argc, a.argv); /* mu_train reports what is wrong */
 	if (mu_conf_asks(&v))
 		goto out;
-	MU_TRY(mu_conf_interface_check(&v));
+	MU_TRY(mu_conf_interface_check(&v, 2));
 	set_variables(mu_conf_interface(&v));
 out:
 	mu_conf_arguments_release(&a);

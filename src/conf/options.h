@@ -195,6 +195,9 @@ struct conf {
 	long shard_gradients;
 	enum conf_inter_node inter_node;
 	const char *interface; /* NULL: not set */
+	struct {
+		const char *path, *interface; /* NULL: there is none */
+	} site; /* its file, and what that says of the interface */
 	const char *optimizer;
 	enum conf_decay adam_decay;
 	double lr;

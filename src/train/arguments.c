@@ -19,46 +19,66 @@ enum mu_status mu_train_read_arguments(struct conf_arguments *own, MPI_Comm comm
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	if (rank == 0) {
 		MU_TRY(mu_conf_arguments_read(own, argc, argv));
+		MU_TRY(mu_conf_site_read(own));
 		MU_TRY(mu_conf_arguments_check(own));
 	}
 out:
 	return st;
 }
 
-enum mu_status mu_train_share_arguments(struct train_arguments *a, MPI_Comm comm, int argc,
-					char *const argv[])
+static enum mu_status share(struct train_words *w, MPI_Comm comm, const struct conf_arguments *own)
 {
 	enum mu_status st = MU_OK;
+	const int argc = own ? own->argc : 0;
 	long sizes[2] = {argc, 0};
 	char *at;
 	int rank, size;
 
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	for (int i = 0; i < argc; i++)
-		sizes[1] += (long)strlen(argv[i]) + 1;
+		sizes[1] += (long)strlen(own->argv[i]) + 1;
 	MU_TRY(mu_bcast(sizes, sizeof sizes, 0, comm));
-	a->argc = sizes[0];
-	a->text = malloc((size_t)sizes[1]);
-	a->argv = calloc((size_t)a->argc + 1, sizeof *a->argv);
-	if (!a->text || !a->argv)
+	w->argc = sizes[0];
+	w->text = malloc((size_t)sizes[1] + 1);
+	w->argv = calloc((size_t)w->argc + 1, sizeof *w->argv);
+	if (!w->text || !w->argv)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the arguments");
-	at = a->text;
+	if (w->argc == 0)
+		goto out;
+	at = w->text;
 	for (int i = 0; rank == 0 && i < argc; i++)
-		at = stpcpy(at, argv[i]) + 1;
-	MU_TRY(mu_bcast(a->text, (size_t)sizes[1], 0, comm));
-	at = a->text;
-	for (long i = 0; i < a->argc; i++) {
-		a->argv[i] = at;
+		at = stpcpy(at, own->argv[i]) + 1;
+	MU_TRY(mu_bcast(w->text, (size_t)sizes[1], 0, comm));
+	at = w->text;
+	for (long i = 0; i < w->argc; i++) {
+		w->argv[i] = at;
 		at += strlen(at) + 1;
 	}
 out:
 	return st;
 }
 
+enum mu_status mu_train_share_arguments(struct train_arguments *a, MPI_Comm comm,
+					const struct conf_arguments *own)
+{
+	enum mu_status st = MU_OK;
+
+	MU_TRY(share(&a->given, comm, own));
+	MU_TRY(share(&a->site, comm, own->site));
+out:
+	return st;
+}
+
+static void release(struct train_words *w)
+{
+	free(w->argv);
+	free(w->text);
+}
+
 void mu_train_release_arguments(struct train_arguments *a)
 {
-	free(a->argv);
-	free(a->text);
+	release(&a->given);
+	release(&a->site);
 }
 
 /* Options of these owners, as they are given. */
@@ -68,7 +88,8 @@ static enum mu_status open_options(struct mu_options *o, struct conf *v,
 	enum mu_status st = MU_OK;
 
 	MU_TRY(mu_conf_options_open(o, v, owner));
-	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
+	MU_TRY(mu_conf_site_apply(o, v, (int)a->site.argc, a->site.argv));
+	MU_TRY(mu_options_parse(o, (int)a->given.argc, a->given.argv));
 out:
 	return st;
 }

@@ -10,11 +10,16 @@
 #include "checkpoint/checkpoint.h"
 #include "conf/conf.h"
 
-/* Rank 0's arguments on every rank: argv of pointers into text. */
-struct train_arguments {
+/* Words of rank 0 on every rank: argv of pointers into text. */
+struct train_words {
 	char *text;
 	char **argv;
 	long argc;
+};
+
+/* Rank 0's arguments on every rank. */
+struct train_arguments {
+	struct train_words given, site; /* site: as mu_conf_site_apply takes them */
 	const struct conf_arguments *own; /* rank 0's, as it has read them; elsewhere empty */
 };
 
@@ -22,9 +27,9 @@ struct train_arguments {
  * options, are refused. Collective over comm. */
 enum mu_status mu_train_read_arguments(struct conf_arguments *own, MPI_Comm comm, int argc,
 				       char *const argv[]);
-/* Collective over comm; argc and argv are rank 0's. */
-enum mu_status mu_train_share_arguments(struct train_arguments *a, MPI_Comm comm, int argc,
-					char *const argv[]);
+/* Collective over comm; own is rank 0's. */
+enum mu_status mu_train_share_arguments(struct train_arguments *a, MPI_Comm comm,
+					const struct conf_arguments *own);
 void mu_train_release_arguments(struct train_arguments *a);
 
 /* What a checkpoint says where options do not: whose settings are options, and values. */

@@ -42,8 +42,8 @@ static enum mu_status settle(enum mu_status mine, MPI_Comm comm, struct mu_train
 	end->final = told[1] && starting;
 	MU_TRY(mu_comm_rank(comm, &rank, &size));
 	end->agreed = end->phase != MU_TRAIN_RUNNING && mine != MU_ERR_TIMEOUT &&
-		      (size == 1 || (mu_trace_known() == size &&
-				     mu_agree_reporter(mine, comm, &reporter)));
+		      (size == 1 ||
+		       (mu_trace_known() == size && mu_agree_reporter(mine, comm, &reporter)));
 	if (!end->agreed || reporter == size)
 		goto out;
 	MU_TRY(mu_bcast(told, sizeof told, reporter, comm));
@@ -70,7 +70,6 @@ static enum mu_status check_values(const struct conf *v, struct engine_device_li
 			"--dtype float16: device %s has float32 and bfloat16; float16 is for GPUs "
 			"(--devices gpu:auto); --dtype-fallback 1 trains in float32 here",
 			list->kind->name);
-	MU_TRY(mu_conf_interface_check(v));
 out:
 	return st;
 }
@@ -79,9 +78,10 @@ static enum mu_status parse(struct mu_options *o, struct conf *v, const struct t
 {
 	enum mu_status st = MU_OK;
 
-	MU_TRY(mu_conf_check_foreign((int)a->argc, a->argv));
-	MU_TRY(mu_conf_options_find(o, v, (int)a->argc, a->argv));
-	MU_TRY(mu_options_parse(o, (int)a->argc, a->argv));
+	MU_TRY(mu_conf_check_foreign((int)a->given.argc, a->given.argv));
+	MU_TRY(mu_conf_options_find(o, v, (int)a->given.argc, a->given.argv));
+	MU_TRY(mu_conf_site_apply(o, v, (int)a->site.argc, a->site.argv));
+	MU_TRY(mu_options_parse(o, (int)a->given.argc, a->given.argv));
 out:
 	return st;
 }
@@ -126,6 +126,7 @@ static enum mu_status settle_options(const struct mu_options *o, struct conf *v,
 
 	MU_TRY(mu_conf_settle(o, &ranks, v));
 	MU_TRY(check_values(v, &run->list));
+	MU_TRY(mu_conf_interface_check(v, ranks.nodes));
 	fall_back(v, run);
 	run->store = v->store;
 out:
@@ -187,7 +188,8 @@ static void note_data(const struct conf *v, const struct train_look *look)
 			    v->batch_size, v->lowered_from, v->num_samples);
 }
 
-static enum mu_status start_log(const struct train_run *run, const struct mu_options *options)
+static enum mu_status start_log(const struct train_run *run, const struct mu_options *options,
+				const struct train_words *site)
 {
 	enum mu_status st = MU_OK;
 	const struct checkpoint_description *d = &run->description;
@@ -198,6 +200,8 @@ static enum mu_status start_log(const struct train_run *run, const struct mu_opt
 		if (mu_members_lead(&run->members) &&
 		    mu_options_note(options, i, line, sizeof line))
 			mu_log_info("note: %s", line);
+	if (mu_members_lead(&run->members))
+		mu_conf_site_tell(options, (int)site->argc, site->argv);
 	mu_options_describe(options, line, sizeof line);
 	if (mu_members_lead(&run->members))
 		mu_log_detail("start with arguments %s", line);
@@ -285,9 +289,7 @@ static void set_patience(const struct mu_train_end *end, const struct conf *v, i
 	const double limit = v->limits.timeout < INT_MAX ? v->limits.timeout : INT_MAX;
 
 	if (end->patience)
-		atomic_store(end->patience, size > 1    ? 0
-					    : limit < 1 ? limit > 0
-							: (int)limit);
+		atomic_store(end->patience, size > 1 ? 0 : limit < 1 ? limit > 0 : (int)limit);
 }
 
 /* A mode that needs no job: rank 0 works, on standard output. Collective over comm. */
@@ -353,7 +355,7 @@ static enum mu_status run_job(struct train_run *run, struct mu_options *options,
 	snprintf(end->who, sizeof end->who, "%s %d", mu_role_name(run->members.role),
 		 run->members.index);
 	end->phase = MU_TRAIN_SETUP;
-	MU_TRY(mu_agree_late(start_log(run, options), run->members.comm));
+	MU_TRY(mu_agree_late(start_log(run, options, &arguments->site), run->members.comm));
 	MU_TRY(mu_train_setup(run));
 	if (mu_members_lead(&run->members) && run->members.generation == 0)
 		mu_report_void(v, options, &run->view);
@@ -455,7 +457,7 @@ enum mu_status mu_train(MPI_Comm comm, int argc, char *const argv[], struct mu_t
 	}
 	*end = (struct mu_train_end){.signal = end->signal, .patience = end->patience};
 	arguments.own = &own;
-	st = mu_train_share_arguments(&arguments, comm, own.argc, own.argv);
+	st = mu_train_share_arguments(&arguments, comm, &own);
 	if (st != MU_OK) /* agreed where a process is alone */
 		st = settle(st, comm, end, true);
 	if (st != MU_OK)
