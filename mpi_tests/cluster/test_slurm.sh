@@ -46,11 +46,13 @@ part "batch files, srun, and jobs/launch train"
 # shellcheck disable=SC2086 # words
 {
 	UCX_TLS=tcp,self job mpirun.log -N 2 -n 3 "$SRCDIR/jobs/slurm/train.sbatch" "$TRAINER" $plain \
-		--num-epochs 2 --model-prefix one
+		--num-epochs 2 --model-prefix one --job-comment
 	[ "$code" = 0 ] || fail "train.sbatch: exit status $code"
 	expect_count 1 '^.*Epoch\[1\] Train-accuracy'
 	for i in 1 2; do expect "node [01] \\($(hosts_name $i), eth0 $hosts_net.$i\\)"; done
 	expect_none 'queued anew'
+	scontrol show job "$id" | grep -Eq '^ *Comment=muster: 4000 samples, validation accuracy 0\.[0-9]{4} *$' ||
+		fail "the job's comment: $(scontrol show job "$id" | grep Comment)"
 	# From here on UCX shares memory between the private hosts: faster, and the same bits.
 	job srun.log -N 2 -n 3 "$SRCDIR/jobs/slurm/srun.sbatch" "$TRAINER" $plain --num-epochs 2 --model-prefix two
 	[ "$code" = 0 ] || fail "srun.sbatch: exit status $code"

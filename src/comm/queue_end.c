@@ -3,17 +3,14 @@
  * in the background. Only the first output, before the training, is waited for. */
 #include "queue_end.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <muster/base.h>
+
+#include "program.h"
 
 #define ASK_SECONDS 60.0
 /* squeue is killed after this time. */
@@ -21,16 +18,13 @@
 /* Time that training waits for the first output; squeue usually needs less than a second. */
 #define FIRST_SECONDS 5.0
 
-extern char **environ;
-
 struct comm_queue {
 	double before; /* seconds before the end at which training stops */
 	double end;    /* in mu_now's time; 0: unknown */
 	double limit;  /* time limit of the job in seconds; 0: unknown */
 	char id[32];
-	bool asks;   /* uses squeue */
-	pid_t asked; /* process id of squeue; 0: not running */
-	int answer;  /* its output, a pipe */
+	bool asks; /* uses squeue */
+	struct comm_program squeue;
 	char text[64];
 	size_t n_text;
 	double when; /* start of the last squeue */
@@ -115,22 +109,11 @@ out:
 	return st;
 }
 
-/* squeue has answered, or is given up. */
-static void end_asking(struct comm_queue *job)
-{
-	if (job->asked <= 0)
-		return;
-	close(job->answer);
-	kill(-job->asked, SIGKILL); /* with its children */
-	waitpid(job->asked, NULL, 0);
-	job->asked = 0;
-}
-
 void mu_comm_queue_close(struct comm_queue *job)
 {
 	if (!job)
 		return;
-	end_asking(job);
+	mu_comm_program_end(&job->squeue);
 	mu_free(job);
 }
 
@@ -144,40 +127,15 @@ static void warn(struct comm_queue *job, const char *what)
 
 static void start_squeue(struct comm_queue *job)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
 	char words[][8] = {"squeue", "-h", "-o", "%L %l", "-j"};
 	char *const argv[] = {words[0], words[1], words[2], words[3], words[4], job->id, NULL};
-	int ends[2], error;
-	sigset_t none;
+	int error;
 
 	job->when = mu_now();
 	job->n_text = 0;
-	if (pipe(ends) != 0) {
-		warn(job, strerror(errno));
-		return;
-	}
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	posix_spawnattr_init(&attributes);
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	error = posix_spawnp(&job->asked, argv[0], &actions, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	close(ends[1]);
-	job->answer = ends[0];
-	if (error == 0)
-		return;
-	job->asked = 0;
-	close(ends[0]);
-	warn(job, strerror(error));
+	error = mu_comm_program_start(&job->squeue, argv, false);
+	if (error != 0)
+		warn(job, strerror(error));
 }
 
 /* D-HH:MM:SS, HH:MM:SS, MM:SS; false: another format. */
@@ -221,16 +179,16 @@ static void look(struct comm_queue *job)
 {
 	ssize_t n;
 
-	if (job->asked <= 0)
+	if (job->squeue.pid <= 0)
 		return;
-	while ((n = read(job->answer, job->text + job->n_text,
+	while ((n = read(job->squeue.output, job->text + job->n_text,
 			 sizeof job->text - 1 - job->n_text)) > 0)
 		job->n_text += (size_t)n;
 	if (n == 0) { /* end of the output, or too much of it */
-		end_asking(job);
+		mu_comm_program_end(&job->squeue);
 		parse_answer(job);
 	} else if (mu_now() - job->when > ANSWER_SECONDS) {
-		end_asking(job);
+		mu_comm_program_end(&job->squeue);
 		warn(job, "no answer");
 	}
 }
@@ -266,7 +224,7 @@ enum mu_status mu_comm_queue_check(struct comm_queue *job, const char *before)
 {
 	static const struct timespec nap = {.tv_nsec = 5 * 1000 * 1000};
 
-	for (look(job); job->asked > 0 && mu_now() - job->when < FIRST_SECONDS; look(job))
+	for (look(job); job->squeue.pid > 0 && mu_now() - job->when < FIRST_SECONDS; look(job))
 		nanosleep(&nap, NULL);
 	return check_limit(job, before);
 }
@@ -276,7 +234,7 @@ bool mu_comm_queue_ends(struct comm_queue *job)
 	const double now = mu_now();
 
 	look(job);
-	if (job->asks && job->asked == 0 && now - job->when >= ASK_SECONDS)
+	if (job->asks && job->squeue.pid == 0 && now - job->when >= ASK_SECONDS)
 		start_squeue(job);
 	return job->end > 0 && job->end - now <= job->before;
 }

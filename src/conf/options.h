@@ -248,6 +248,7 @@ struct conf {
 	enum conf_summary summary;
 	const char *profile; /* "" or a file; NULL: none */
 	double co2_factor; /* g/kWh; 0: not reported */
+	bool job_comment;
 	const char *metrics_file, *tensorboard, *timeline; /* NULL: none */
 	long timeline_steps;
 	enum conf_progress progress;

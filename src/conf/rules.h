@@ -28,6 +28,7 @@ struct conf_void {
 	bool no_convolutions, no_attention, no_gammas; /* in the network */
 	bool no_gpus, one_device, one_rank, one_worker;
 	bool no_energy;     /* counter of it */
+	bool no_queue;      /* whose jobs have a comment */
 	bool no_threads;    /* that read the data */
 	bool no_bad_records; /* none of them is read by itself */
 	bool idle;	    /* a setting of the reader has nothing to work on */

@@ -21,7 +21,7 @@
 #define SYSTEM_FILE "/etc/" FILE_NAME
 
 static const char *const own[] = {"interface", "comm-timeout", "setup-timeout",
-				  "comm-warn", "co2-factor",
+				  "comm-warn", "co2-factor",   "job-comment",
 				  NULL};
 static const char *const of_launch[] = {"launcher", "account", "partition", "scratch", NULL};
 

@@ -9,8 +9,8 @@
 
 #define SAVES "save-every|save-period|save-steps|save-minutes|keep|save-async|overwrite"
 #define ABOUT_LEARNING \
-	"num-epochs|co2-factor|lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|" \
-	"plateau-improvement|" \
+	"num-epochs|co2-factor|job-comment|" \
+	"lr|lr-schedule|lr-factor|lr-step-epochs|lr-factor-epoch|plateau-improvement|" \
 	"lr-power|final-lr|warmup-epochs|warmup-steps|warmup-strategy|warmup-begin-lr|" \
 	"lr-scale-with-workers|" \
 	"wd|wd-gamma|wd-mult|beta1|beta2|epsilon|adam-decay|rho|gamma1|gamma2|" \
@@ -40,6 +40,7 @@ static const struct mu_option_fact facts[] = {
 	FACT(one_rank, NULL),
 	FACT(one_worker, NULL),
 	FACT(no_energy, NULL),
+	FACT(no_queue, NULL),
 	FACT(no_threads, NULL),
 	FACT(no_bad_records, NULL),
 	FACT(idle, NULL),
@@ -58,6 +59,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = ABOUT_READING, EXCLUDES = "unread", .why = "no data are read"},
 	{.option = "co2-factor", EXCLUDES = "no_energy",
 	 .why = "no counter of energy can be read here"},
+	{.option = "job-comment", EXCLUDES = "no_queue",
+	 .why = "this is no job of Slurm: SLURM_JOB_ID is not set"},
 	{.option = "seed", EXCLUDES = "undrawn", .why = "nothing is drawn at random"},
 	{.option = "conv-algo|conv-table", EXCLUDES = "no_convolutions",
 	 .why = "it has no convolutions"},

@@ -6,8 +6,9 @@
 
 /* The order of their lines in the log. */
 static const struct report_observer_ops *const table[] = {
-	&mu_report_timeline, &mu_report_log,        &mu_report_numbers, &mu_report_terminal,
-	&mu_report_plateau,  &mu_report_epoch_line, &mu_report_profile, &mu_report_learning,
+	&mu_report_timeline,    &mu_report_log,        &mu_report_numbers, &mu_report_terminal,
+	&mu_report_plateau,     &mu_report_epoch_line, &mu_report_profile, &mu_report_learning,
+	&mu_report_job_comment, &mu_report_benchmark,
 };
 enum { N_OBSERVERS = sizeof table / sizeof *table };
 

@@ -66,7 +66,7 @@ struct report_observer_ops {
 /* Rows of the table in observers.c. */
 extern const struct report_observer_ops mu_report_log, mu_report_numbers, mu_report_terminal,
 	mu_report_epoch_line, mu_report_timeline, mu_report_profile, mu_report_plateau,
-	mu_report_learning;
+	mu_report_learning, mu_report_benchmark, mu_report_job_comment;
 
 /* ---- observers.c: the same for all of them ---- */
 

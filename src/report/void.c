@@ -11,6 +11,7 @@
 
 #include <muster/base.h>
 
+#include "comm/job_comment.h"
 #include "conf/conf.h"
 #include "conf/rules.h"
 
@@ -59,6 +60,7 @@ static void find_data(const struct mu_engine *e, struct conf_void *f)
 	const struct mu_input *in = e->train;
 
 	f->no_energy = !f->untrained && !e->energy.known;
+	f->no_queue = !f->untrained && !mu_comm_job_number();
 	f->no_threads = !in->ops->threads || in->about.in_memory;
 	f->no_bad_records = !in->ops->bad_records;
 	f->few_samples = in->n < (size_t)v->num_examples;
@@ -165,6 +167,10 @@ void mu_report_void(const struct conf *conf, const struct mu_options *options,
 	struct conf_void v = {.conf = *conf};
 
 	o.values = &v;
+	/* A site's defaults are nobody's mistake. */
+	if (conf->interface == conf->site.interface)
+		v.conf.interface = NULL;
+	v.conf.job_comment &= mu_options_given(options, "job-comment");
 	warn_of_modes(options, conf);
 	find_modes(&v);
 	if (e) {

@@ -22,6 +22,8 @@ expect_count 1 "^site file $PWD/site sets interface=lo, comm-timeout=200, co2-fa
 expect '^start with arguments .*interface=lo, comm_timeout=200,.* co2_factor=300,'
 expect '^node 0 \(\S+, lo 127\.0\.0\.1\): worker 0'
 expect_none 'has no effect' # such as --co2-factor without a counter: only what a user gives is told of
+train 1 $job
+expect_none 'has no effect'
 train 2 $job --config config
 expect_count 1 "^site file .* sets interface=lo, co2-factor=300; set otherwise by this run: comm-timeout\$"
 expect '^start with arguments .* comm_timeout=100, .*comm_warn=20,'
