@@ -104,7 +104,7 @@ struct net_heads {
 /* count.c: multiply-adds of forward of one sample. */
 double mu_net_layer_macs(const struct mu_net *net, const struct net_layer *layer);
 
-/* src/net/plan/rewrite.c: make the graph cheaper without changing its results; then give every
+/* rewrite.c: make the graph cheaper without changing its results; then give every
  * tensor a single consumer. */
 enum mu_status mu_net_rewrite(struct mu_net *net);
 void mu_net_count_consumers(struct mu_net *net);

@@ -95,26 +95,6 @@ static void keep(struct layout *m, size_t b, long time)
 	extend(&m->buffers[b].parts[BACKWARD], time);
 }
 
-bool mu_plan_reads_input(const struct mu_op *op, int i)
-{
-	const bool added = mu_op_has(op, MU_LAYER_ABSORBS_ADDEND) && i > 0; /* to the result */
-
-	if (mu_op_has(op, MU_LAYER_IS_PASSAGE))
-		return op->fusion.undo && !op->fusion.joined;
-	return !mu_op_has(op, MU_LAYER_INPUT_UNUSED) && !added;
-}
-
-bool mu_plan_has_activation_to_undo(const struct mu_op *op)
-{
-	return op->fusion.activation && op->fusion.undo &&
-	       (!mu_op_has(op, MU_LAYER_ABSORBS_RELU) || op->n_inputs > 1);
-}
-
-bool mu_plan_reads_output(const struct mu_op *op)
-{
-	return mu_plan_has_activation_to_undo(op) || !mu_op_has(op, MU_LAYER_OUTPUT_UNUSED);
-}
-
 /* Buffers merge: users of gradient buffer `from` use `to`. */
 static void join_buffers(struct layout *m, size_t from, size_t to)
 {

@@ -26,11 +26,9 @@ static bool can_fuse_activation(const struct mu_op *op, const struct mu_activati
 /* The operation that writes tensor t, or NULL. */
 static struct mu_op *producer(const struct mu_plan *plan, const struct mu_tensor *t)
 {
-	for (size_t i = plan->n_ops; i-- > 0;)
-		for (int o = 0; o < plan->ops[i].n_outputs; o++)
-			if (plan->ops[i].outputs[o] == t)
-				return &plan->ops[i];
-	return NULL;
+	const size_t i = mu_plan_maker(plan, t);
+
+	return i == MU_PLAN_NONE ? NULL : &plan->ops[i];
 }
 
 static void set_param(struct mu_param *to, const struct net_param *from)

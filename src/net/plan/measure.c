@@ -9,17 +9,6 @@ void mu_plan_measure(struct mu_plan *plan, struct mu_layer_times *times)
 	plan->times = times;
 }
 
-void mu_plan_add_time(struct mu_layer_time *t, double seconds, size_t samples)
-{
-	double each = seconds / (double)samples;
-
-	if (t->calls == 0 || each < t->fastest)
-		t->fastest = each;
-	t->calls++;
-	t->samples += samples;
-	t->seconds += seconds;
-}
-
 /* Bytes of these tensors, for one sample. */
 static double bytes_of(struct mu_tensor *const *tensors, int n)
 {

@@ -12,38 +12,6 @@
 
 #include <muster/base.h>
 
-static bool makes(const struct mu_op *op, const struct mu_tensor *t)
-{
-	for (int o = 0; o < op->n_outputs; o++)
-		if (op->outputs[o] == t)
-			return true;
-	return false;
-}
-
-/* The operation that writes tensor t; n_ops if it is in another part. */
-static size_t maker(const struct mu_plan *plan, const struct mu_tensor *t)
-{
-	size_t i = 0;
-
-	while (i < plan->n_ops && !makes(&plan->ops[i], t))
-		i++;
-	return i;
-}
-
-bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t)
-{
-	for (size_t i = 0; i < plan->n_ops; i++)
-		for (int k = 0; k < plan->ops[i].n_inputs; k++)
-			if (plan->ops[i].inputs[k] == t)
-				return true;
-	return false;
-}
-
-bool mu_plan_has_end(const struct mu_plan *plan)
-{
-	return mu_op_loss(&plan->ops[plan->n_ops - 1]);
-}
-
 /* ---- creating a part ---- */
 
 static enum mu_status keep_own(struct mu_plan *plan)
@@ -58,7 +26,8 @@ static enum mu_status keep_own(struct mu_plan *plan)
 			plan->net->config.network, part->n, part->first, plan->n_ops);
 	for (size_t i = part->first; i < part->first + part->n; i++)
 		if (plan->ops[i].fusion.branches &&
-		    maker(plan, plan->ops[i].fusion.branches[0]) >= part->first + part->n)
+		    mu_plan_maker(plan, plan->ops[i].fusion.branches[0]) >=
+			    part->first + part->n)
 			plan->ops[i].fusion.branches = NULL;
 	for (size_t i = 0; i < plan->n_ops; i++)
 		if (i < part->first || i >= part->first + part->n)
@@ -80,7 +49,7 @@ static enum mu_status receive_from(struct mu_plan *plan, size_t t)
 		const struct mu_plan *from = plan->part->before[i];
 		const struct mu_tensor *made = &from->tensors[t];
 
-		if (maker(from, made) == from->n_ops)
+		if (mu_plan_maker(from, made) == MU_PLAN_NONE)
 			continue;
 		to->nbytes = made->nbytes;
 		to->sums_at = made->sums_at;
@@ -121,7 +90,7 @@ enum mu_status mu_plan_cut(struct mu_plan *plan)
 		struct mu_op *op = &plan->ops[i];
 
 		for (int k = 0; k < op->n_inputs; k++) {
-			if (maker(plan, op->inputs[k]) < plan->n_ops)
+			if (mu_plan_maker(plan, op->inputs[k]) != MU_PLAN_NONE)
 				continue;
 			MU_TRY(receive(plan, op->inputs[k]));
 			if (k == 0 && !mu_op_has(op, MU_LAYER_IS_PASSAGE))
@@ -164,7 +133,7 @@ enum mu_status mu_plan_receive(struct mu_plan *part, const struct mu_plan *from)
 		const size_t t = part->received[i];
 		const struct mu_tensor *made = &from->tensors[t];
 
-		if (maker(from, made) < from->n_ops)
+		if (mu_plan_maker(from, made) != MU_PLAN_NONE)
 			MU_TRY(copy(part->device, part->tensors[t].data, made->data, made->nbytes));
 	}
 out:
@@ -179,7 +148,7 @@ enum mu_status mu_plan_return(const struct mu_plan *part, struct mu_plan *to)
 		const size_t t = part->received[i];
 		struct mu_tensor *made = &to->tensors[t];
 
-		if (made->needs_grad && maker(to, made) < to->n_ops)
+		if (made->needs_grad && mu_plan_maker(to, made) != MU_PLAN_NONE)
 			MU_TRY(copy(part->device, made->grad, part->tensors[t].grad, made->nbytes));
 	}
 out:
@@ -192,7 +161,7 @@ static bool passes(const struct mu_plan *from, const struct mu_plan *to, size_t 
 		   size_t *t)
 {
 	*t = to->received[i];
-	return maker(from, &from->tensors[*t]) < from->n_ops &&
+	return mu_plan_maker(from, &from->tensors[*t]) != MU_PLAN_NONE &&
 	       (!gradients || from->tensors[*t].needs_grad);
 }
 
@@ -256,9 +225,9 @@ enum mu_status mu_plan_edges(const struct mu_plan *plan, struct mu_plan_edge **e
 	for (size_t to = 0; to < plan->n_ops; to++)
 		for (int k = 0; k < plan->ops[to].n_inputs; k++) {
 			const struct mu_tensor *t = plan->ops[to].inputs[k];
-			const size_t from = maker(plan, t);
+			const size_t from = mu_plan_maker(plan, t);
 
-			if (from < plan->n_ops)
+			if (from != MU_PLAN_NONE)
 				(*edges)[(*n)++] = (struct mu_plan_edge){
 					from, to, t->nbytes, t->needs_grad ? t->nbytes : 0};
 		}

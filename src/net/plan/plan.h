@@ -180,6 +180,19 @@ struct mu_plan {
 	struct mu_layer_times *times; /* of all layers, owned by the caller; NULL: not measured */
 };
 
+/* query.c: the operation that writes tensor t; MU_PLAN_NONE: none of this plan. */
+size_t mu_plan_maker(const struct mu_plan *plan, const struct mu_tensor *t);
+/* Is tensor t read by an operation of the plan? */
+bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t);
+/* Does the plan end with the net's last operation? */
+bool mu_plan_has_end(const struct mu_plan *plan);
+/* Does backward of the operation read the values of input i, or of its outputs? */
+bool mu_plan_reads_input(const struct mu_op *op, int i);
+bool mu_plan_reads_output(const struct mu_op *op);
+/* Does backward undo the activation in the output's gradient, or leave that to the reader of the
+ * output? A batch-norm with one input does neither: its formula includes the activation. */
+bool mu_plan_has_activation_to_undo(const struct mu_op *op);
+
 /* layout.c: the keys of all operations, or for a part those of the whole plan's. */
 enum mu_status mu_plan_lay_keys(struct mu_plan *plan);
 void mu_plan_free_layout(struct mu_plan *plan);
@@ -207,10 +220,6 @@ void mu_plan_forget(struct mu_plan *plan);
 
 /* part.c: keep only the operations of a part. In every plan, find the received tensors. */
 enum mu_status mu_plan_cut(struct mu_plan *plan);
-/* Is tensor t read by an operation of the plan? */
-bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t);
-/* Does the plan end with the net's last operation? */
-bool mu_plan_has_end(const struct mu_plan *plan);
 
 /* restore.c: choose the outputs that are recomputed for backward. */
 enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
@@ -219,7 +228,7 @@ enum mu_status mu_plan_choose_restores(struct mu_plan *plan);
  * set pointers. For a dry plan compute arena_bytes only. */
 enum mu_status mu_plan_memory(struct mu_plan *plan);
 
-/* plan.c: run forward, or backward, of layers [from, to) now. */
+/* run.c: run forward, or backward, of layers [from, to) now. */
 enum mu_status mu_plan_run(struct mu_plan *plan, bool backward, size_t from, size_t to);
 /* record.c: layer l is due: run it; if its work is recorded, submit its piece once the whole piece
  * is due. *given: the piece was submitted. */
@@ -242,6 +251,8 @@ enum mu_status mu_plan_mirror(struct mu_plan *plan, struct plan_arrays *arrays);
 /* Before forward of layer l; after its backward. No effect on devices that work in host memory. */
 enum mu_status mu_plan_upload(struct mu_plan *plan, size_t l);
 enum mu_status mu_plan_download(struct mu_plan *plan, size_t l);
+/* Wait until the gradients of layer l have arrived, unless they stay on the device. */
+enum mu_status mu_plan_backward_wait(struct mu_plan *plan, size_t l);
 
 /* transfer.c: after forward of a layer with loss_later: mark where its results are there. */
 enum mu_status mu_plan_results_begin(struct mu_plan *plan);
@@ -256,15 +267,5 @@ void mu_plan_free_states(struct mu_plan *plan);
 /* scale.c: with loss scaling, after backward of layers [from, to): divide their gradients by the
  * scale and check them. */
 enum mu_status mu_plan_unscale(struct mu_plan *plan, size_t from, size_t to);
-
-/* Does backward of the operation read the values of input i, or of its outputs? */
-bool mu_plan_reads_input(const struct mu_op *op, int i);
-bool mu_plan_reads_output(const struct mu_op *op);
-/* Does backward undo the activation in the output's gradient, or leave that to the reader of the
- * output? A batch-norm with one input does neither: its formula includes the activation. */
-bool mu_plan_has_activation_to_undo(const struct mu_op *op);
-
-/* measure.c: a call for `samples` samples has ended. */
-void mu_plan_add_time(struct mu_layer_time *t, double seconds, size_t samples);
 
 #endif

@@ -7,6 +7,49 @@
 
 #include <muster/base.h>
 
+size_t mu_plan_maker(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = plan->n_ops; i-- > 0;)
+		for (int o = 0; o < plan->ops[i].n_outputs; o++)
+			if (plan->ops[i].outputs[o] == t)
+				return i;
+	return MU_PLAN_NONE;
+}
+
+bool mu_plan_reads(const struct mu_plan *plan, const struct mu_tensor *t)
+{
+	for (size_t i = 0; i < plan->n_ops; i++)
+		for (int k = 0; k < plan->ops[i].n_inputs; k++)
+			if (plan->ops[i].inputs[k] == t)
+				return true;
+	return false;
+}
+
+bool mu_plan_has_end(const struct mu_plan *plan)
+{
+	return mu_op_loss(&plan->ops[plan->n_ops - 1]);
+}
+
+bool mu_plan_reads_input(const struct mu_op *op, int i)
+{
+	const bool added = mu_op_has(op, MU_LAYER_ABSORBS_ADDEND) && i > 0; /* to the result */
+
+	if (mu_op_has(op, MU_LAYER_IS_PASSAGE))
+		return op->fusion.undo && !op->fusion.joined;
+	return !mu_op_has(op, MU_LAYER_INPUT_UNUSED) && !added;
+}
+
+bool mu_plan_has_activation_to_undo(const struct mu_op *op)
+{
+	return op->fusion.activation && op->fusion.undo &&
+	       (!mu_op_has(op, MU_LAYER_ABSORBS_RELU) || op->n_inputs > 1);
+}
+
+bool mu_plan_reads_output(const struct mu_op *op)
+{
+	return mu_plan_has_activation_to_undo(op) || !mu_op_has(op, MU_LAYER_OUTPUT_UNUSED);
+}
+
 const struct mu_slice *mu_plan_slices(const struct mu_plan *plan, size_t *n_slices)
 {
 	*n_slices = plan->layout.n_slices;

@@ -19,23 +19,13 @@
 
 #include <muster/base.h>
 
-/* The operation that writes tensor t, or MU_PLAN_NONE for the net's input. */
-static size_t producer(const struct mu_plan *plan, const struct mu_tensor *t)
-{
-	for (size_t i = plan->n_ops; i-- > 0;)
-		for (int o = 0; o < plan->ops[i].n_outputs; o++)
-			if (plan->ops[i].outputs[o] == t)
-				return i;
-	return MU_PLAN_NONE;
-}
-
-/* The same across splits, which only pass on their input. */
+/* The operation that writes tensor t, across splits, which only pass on their input. */
 static size_t source(const struct mu_plan *plan, const struct mu_tensor *t)
 {
-	size_t i = producer(plan, t);
+	size_t i = mu_plan_maker(plan, t);
 
 	while (i != MU_PLAN_NONE && mu_op_has(&plan->ops[i], MU_LAYER_IS_PASSAGE))
-		i = producer(plan, plan->ops[i].inputs[0]);
+		i = mu_plan_maker(plan, plan->ops[i].inputs[0]);
 	return i;
 }
 

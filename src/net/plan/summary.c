@@ -137,16 +137,6 @@ static void print_node(const struct mu_plan *plan, size_t i, FILE *stream)
 	fprintf(stream, "\"];\n");
 }
 
-/* The operation that writes tensor t; plan->n_ops for the input. */
-static size_t producer_of(const struct mu_plan *plan, const struct mu_tensor *t)
-{
-	for (size_t i = 0; i < plan->n_ops; i++)
-		for (int o = 0; o < plan->ops[i].n_outputs; o++)
-			if (plan->ops[i].outputs[o] == t)
-				return i;
-	return plan->n_ops;
-}
-
 enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream)
 {
 	char shape[96];
@@ -156,9 +146,12 @@ enum mu_status mu_plan_dot(const struct mu_plan *plan, FILE *stream)
 		sample_shape(&plan->tensors[0], shape, sizeof shape));
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		print_node(plan, i, stream);
-		for (int k = 0; k < plan->ops[i].n_inputs; k++)
+		for (int k = 0; k < plan->ops[i].n_inputs; k++) {
+			const size_t from = mu_plan_maker(plan, plan->ops[i].inputs[k]);
+
 			fprintf(stream, "\tn%zu -> n%zu;\n",
-				producer_of(plan, plan->ops[i].inputs[k]), i);
+				from == MU_PLAN_NONE ? plan->n_ops : from, i);
+		}
 	}
 	fprintf(stream, "}\n");
 	return check_stream(plan, stream);

@@ -93,6 +93,11 @@ void mu_plan_tie_adds(struct mu_plan *plan, size_t i, bool sums)
 	plan->ops[i].adds = tie->sums || tie->reader != MU_PLAN_NONE;
 }
 
+bool mu_plan_adds(const struct mu_plan *plan, size_t l)
+{
+	return plan->layout.ties[l].sums;
+}
+
 int mu_plan_first_own(const struct mu_plan *plan, size_t i)
 {
 	return plan->layout.ties[i].with != MU_PLAN_NONE ? 1 : 0;

@@ -232,12 +232,11 @@ out:
 	return st;
 }
 
-enum mu_status mu_plan_backward(struct mu_plan *plan, size_t l)
+enum mu_status mu_plan_backward_wait(struct mu_plan *plan, size_t l)
 {
 	enum mu_status st = MU_OK;
 	size_t left = plan->n_ops;
 
-	MU_TRY(mu_plan_backward_begin(plan, l));
 	while (left > l && !stays(plan, l))
 		MU_TRY(mu_plan_backward_left(plan, true, &left));
 out:
