@@ -54,6 +54,9 @@ struct mu_tally {
 	float (*pairs)[2];
 	bool too_many, no_memory;
 	double auc; /* mean over the columns; NAN: not defined */
+	/* Of several losses: that of each head, and nothing else; outputs 0: it needs none. */
+	size_t n_heads;
+	struct mu_tally *heads;
 };
 
 /* What uses a metric where no option chooses others. */
@@ -81,9 +84,10 @@ struct mu_metric {
 	unsigned use;        /* enum mu_metric_use */
 	double (*value)(const struct mu_metrics *m); /* nothing counted: 0, perplexity 1;
 							NAN: not defined */
-	/* Of one of several losses: where its sums begin, that of targets that count before
-	 * them; `value` gets them as those of a loss that is alone. 0: of the whole. */
-	size_t head_at;
+	/* Of one of several losses: its number, from 1 on, and where its sums begin, that of
+	 * targets that count before them; `value` gets them as those of a loss that is alone. 0: of
+	 * the whole. */
+	unsigned short head, head_at;
 };
 
 enum mu_loss_output { MU_OUTPUT_PROBABILITIES, MU_OUTPUT_VALUES };
@@ -146,6 +150,16 @@ const struct mu_loss *mu_net_loss(const struct mu_net *net);
 /* Can it leave labels out? Losses of classes can, but not those of users. */
 bool mu_net_may_ignore(const struct mu_net *net);
 
+/* A loss that is alone, or a head of several, and what of the sums is its own. */
+struct mu_loss_part {
+	const char *head; /* its name; "": the loss is alone */
+	const struct mu_loss *loss;
+	struct mu_shape output; /* of a head; else undefined */
+	struct mu_metrics m;
+};
+/* Part i; false: there is none. m: sums of the loss, or NULL. */
+bool mu_loss_part(struct mu_loss_part *part, const struct mu_loss *loss, size_t i,
+		  const struct mu_metrics *m);
 /* Heads and how many targets each has, "class 1, value 2"; returns text. */
 const char *mu_loss_heads(const struct mu_loss *loss, char *text, size_t nbytes);
 size_t mu_loss_targets(const struct mu_loss *loss, const struct mu_shape *output);
@@ -166,6 +180,10 @@ bool mu_metric_is_known(const struct mu_metric *metric, const struct mu_metrics 
  */
 enum mu_status mu_tally_open(struct mu_tally *t, const struct mu_loss *loss,
 			     const struct mu_shape *output);
+/* Of several losses: n tallies without anything, each of which may then be opened. */
+enum mu_status mu_tally_heads(struct mu_tally *t, size_t n);
+/* That of part i; NULL: it has none. */
+struct mu_tally *mu_tally_part(struct mu_tally *t, size_t i);
 void mu_tally_close(struct mu_tally *t);
 void mu_tally_clear(struct mu_tally *t);
 void mu_tally_pair(struct mu_tally *t, float score, float target);

@@ -157,7 +157,7 @@ const struct mu_network *mu_network_guess(const char *name, long *depth);
  * MU_ABI is the version of the binary interface. It is raised whenever a struct or function that
  * such a file uses changes, and checked before anything else in the file is read.
  */
-#define MU_ABI 12
+#define MU_ABI 13
 
 struct mu_network_export {
 	int abi; /* first, and an int, in all versions */

@@ -52,8 +52,10 @@ compile() {
 }
 compile heads
 
-# Samples, and in want.txt what gradient descent gives: name, value.
-awk -v lr=0.5 -v epochs=5 'BEGIN {
+# expected SMOOTHING FILE: samples, and in FILE what gradient descent gives: name, value. Train-loss is that of the
+# last update.
+expected() {
+	awk -v lr=2 -v epochs=5 -v smooth="$1" -v want="$2" 'BEGIN {
 	srand(3)
 	n = 60
 	print "a,b,class,x,y,flag"
@@ -68,15 +70,25 @@ awk -v lr=0.5 -v epochs=5 'BEGIN {
 	}
 	for (e = 0; e <= epochs; e++) {
 		split("", g)
-		ce = share = right = counted = squared = bce = good = 0
+		split("", hits)
+		split("", targets)
+		split("", found)
+		split("", score)
+		ce = smoothed = share = right = second = counted = squared = bce = good = 0
 		for (i = 0; i < n; i++) {
 			for (k = 0; k < 6; k++)
 				o[k] = w[k, 0] * a[i] + w[k, 1] * b[i] + w[k, 2]
 			sum = exp(o[0]) + exp(o[1]) + exp(o[2])
 			t = class[i]
 			f = t == 1 ? 2 : 1
+			all = 0
+			for (k = 0; k < 3; k++) {
+				q[k] = ((k == t) * (1 - smooth) + smooth / 3) * (k == 1 ? 2 : 1)
+				all += t == 7 ? 0 : q[k]
+				smoothed += t == 7 ? 0 : q[k] * (log(sum) - o[k])
+			}
 			for (k = 0; k < 3; k++)
-				d[k] = t == 7 ? 0 : f * (exp(o[k]) / sum - (k == t))
+				d[k] = t == 7 ? 0 : all * exp(o[k]) / sum - q[k]
 			if (t != 7) {
 				ce += f * (log(sum) - o[t])
 				share += f
@@ -86,6 +98,13 @@ awk -v lr=0.5 -v epochs=5 'BEGIN {
 					if (o[k] > o[best])
 						best = k
 				right += best == t
+				larger = 0
+				for (k = 0; k < 3; k++)
+					larger += o[k] > o[t]
+				second += larger < 2
+				targets[t]++
+				found[best]++
+				hits[t] += best == t
 			}
 			squared += (o[3] - x[i]) ^ 2 + (o[4] - y[i]) ^ 2
 			d[3] = 0.25 * (o[3] - x[i])
@@ -93,6 +112,7 @@ awk -v lr=0.5 -v epochs=5 'BEGIN {
 			p = 1 / (1 + exp(-o[5]))
 			bce -= flag[i] ? log(p) : log(1 - p)
 			good += (p >= 0.5) == flag[i]
+			score[i] = p
 			d[5] = 0.5 * (p - flag[i])
 			for (k = 0; k < 6; k++) {
 				g[k, 0] += d[k] * a[i]
@@ -100,46 +120,89 @@ awk -v lr=0.5 -v epochs=5 'BEGIN {
 				g[k, 2] += d[k]
 			}
 		}
-		for (k = 0; k < 6; k++)
+		if (e < epochs)
+			trained = (smoothed + 0.25 * squared / 2 + 0.5 * bce) / n
+		for (k = 0; k < 6 && e < epochs; k++)
 			for (j = 0; j < 3; j++)
 				w[k, j] -= lr * g[k, j] / n
 	}
-	print "loss", (ce + 0.25 * squared / 2 + 0.5 * bce) / n >"want.txt"
-	print "class-accuracy", right / counted >"want.txt"
-	print "class-cross-entropy", ce / share >"want.txt"
-	print "place-mse", squared / 2 / n >"want.txt"
-	print "place-rmse", sqrt(squared / 2 / n) >"want.txt"
-	print "flag-bce", bce / n >"want.txt"
-	print "flag-binary-accuracy", good / n >"want.txt"
-}' >t.csv
+	for (k = 0; k < 3; k++) {
+		recall += hits[k] / targets[k] / 3
+		iou += hits[k] / (targets[k] + found[k] - hits[k]) / 3
+		dice += 2 * hits[k] / (targets[k] + found[k]) / 3
+	}
+	for (i = 0; i < n; i++)
+		for (k = 0; k < n; k++)
+			if (flag[i] && !flag[k]) {
+				pairs++
+				area += score[i] > score[k] ? 1 : score[i] == score[k] ? 0.5 : 0
+			}
+	for (k = 3; k < 5; k++) {
+		mean = errors = around = 0
+		for (i = 0; i < n; i++)
+			mean += (k == 3 ? x[i] : y[i]) / n
+		for (i = 0; i < n; i++) {
+			t = k == 3 ? x[i] : y[i]
+			around += (t - mean) ^ 2
+			errors += (w[k, 0] * a[i] + w[k, 1] * b[i] + w[k, 2] - t) ^ 2
+		}
+		r2 += (1 - errors / around) / 2
+	}
+	print "Train-loss", trained >want
+	print "Validation-loss", (ce + 0.25 * squared / 2 + 0.5 * bce) / n >want
+	print "Validation-class-accuracy", right / counted >want
+	print "Validation-class-top_k_accuracy_2", second / counted >want
+	print "Validation-class-cross-entropy", ce / share >want
+	print "Validation-class-recall", recall >want
+	print "Validation-class-iou", iou >want
+	print "Validation-class-dice-score", dice >want
+	print "Validation-place-mse", squared / 2 / n >want
+	print "Validation-place-rmse", sqrt(squared / 2 / n) >want
+	print "Validation-place-r2", r2 >want
+	print "Validation-flag-bce", bce / n >want
+	print "Validation-flag-binary-accuracy", good / n >want
+	print "Validation-flag-auc", area / pairs >want
+	for (k = 0; k < 3; k++)
+		print k, targets[k], found[k] + 0, hits[k] + 0 >"classes.txt"
+	}' >t.csv
+}
+expected 0.2 smoothed.txt
+expected 0 want.txt
 table="--data-val t.csv --label-columns class,x,y,flag"
-rule="--optimizer sgd --mom 0 --wd 0 --lr 0.5 --num-epochs 5"
+rule="--optimizer sgd --mom 0 --wd 0 --lr 2 --num-epochs 5"
 plain="--log-prefix none --log-time 0"
-all="--network ./heads.so --data-train t.csv $table $rule $plain --loss place-rmse"
+of_all="--loss place-rmse,class-recall,class-iou,class-dice-score,place-r2,flag-auc"
+all="--network ./heads.so --data-train t.csv $table $rule $plain $of_all --top-k 2"
 
-# The last validation is as computed.
+# The last epoch is as computed.
 check() {
-	local name want
+	local name want file=$1
 	while read -r name want; do
-		sed -n "s/^Epoch.4. Validation-$name=//p" "$log" |
+		sed -n "s/^Epoch.4. $name=//p" "$log" |
 			awk -v want="$want" '{ found = 1; d = $1 - want } END { exit !(found && d * d < 4e-11) }' ||
-			fail "$name is not $want ($*): $(grep "Epoch.4. Validation-$name" "$log")"
-	done <want.txt
+			fail "$name is not $want ($*): $(grep "Epoch.4. $name" "$log")"
+	done <"$file"
+	expect_none '^Epoch.*Train-.*-(recall|iou|dice-score|r2|auc)='
 }
 
 part "losses, metrics and updates are those of each head, by its weight, on any number of ranks"
 for np in 1 2 3; do
 	train $np $all --batch-size $((60 / np)) --kv-store dist_allreduce
-	check "$np ranks"
+	check want.txt "$np ranks"
 done
 train 3 $all --batch-size 30 --kv-store dist_sync --num-servers 1
-check "a server"
+check want.txt "a server"
 train 1 $all --batch-size 60 --devices ref
-check ref
+check want.txt ref
 train 1 $all --batch-size 60 --devices cpu:0,cpu:1
-check "two devices"
+check want.txt "two devices"
 train 1 $all --batch-size 60 --group2dev group0=cpu:0,group1=cpu:1,group2=cpu:1
-check "stages that cut between heads"
+check want.txt "stages that cut between heads"
+for np in 1 3; do
+	train $np $all --batch-size $((60 / np)) --kv-store dist_allreduce --label-smoothing 0.2
+	check smoothed.txt "$np ranks, smoothed"
+	expect '^label smoothing 0.2 in training of head class; metrics .*, and Train-loss, the sum, has the smoothed'
+done
 
 part "the weights are those of the loss, and a head of weight 0 does not train"
 class='{.name = "class", .loss = "softmax", .settings = "ignore-class=7", .weight = 1}'
@@ -160,13 +223,17 @@ refuse() {
 }
 all="$all --batch-size 60"
 sum='the network.s loss is the sum of class softmax, place mse \* 0.25, flag bce \* 0.5'
-refuse "--top-k 2: $sum, which has no such metric" $all --top-k 2
-refuse "--label-smoothing 0.1: $sum, which has no such targets" $all --label-smoothing 0.1
-refuse "--best-metric: $sum, which has no class-iou; its metrics are: loss, class-accuracy, " \
-	$all --best-metric class-iou
-refuse '--best-metric: "place-errors" is not known; choose one of: none accuracy ' $all --best-metric place-errors
+refuse "--top-k 4: $sum, which has no head of so many classes" $all --top-k 4
+refuse "--best-metric: $sum, which has no place-iou; its metrics are: loss, class-accuracy, class-top-k, class-ce, " \
+	$all --best-metric place-iou
+refuse '--best-metric class-top-k needs --top-k, from 1 to 3' $all --top-k 0 --best-metric class-top-k
+refuse 'auc: of two classes, and head class has 3' $all --loss class-auc
+refuse "--best-metric: $sum, which has no place-errors; its metrics are: loss, class-acc" $all \
+	--best-metric place-errors
 refuse '--loss place-bce: the network.s loss is the sum' $all --loss place-bce
-refuse '--loss: unknown metric "place-foo"' $all --loss place-foo
+refuse '--loss place-foo: the network.s loss is the sum .*, whose metrics are: loss, class-acc' $all --loss place-foo
+refuse '--best-metric: "class-iou2" is not known; choose one of: none accuracy' --network mlp --data-train t.csv \
+	$table $plain --best-metric class-iou2
 refuse '--target-accuracy: the network.s loss is the sum .*, which has no accuracy' $all --target-accuracy 0.5
 refuse '--objective mse: network heads ends in a loss of its own' $all --objective mse
 refuse '--time-block: network heads cannot work on blocks of steps' $all --time-block 2
@@ -175,6 +242,13 @@ refuse 'network heads has 4 targets a sample, in this order: class 1, place 2, f
 refuse 'head class: target 0 of sample \d+ is [-0-9.]+; it is a class, which must be a whole number from 0 to 2' \
 	$all --label-columns x,class,y,flag
 refuse 'flag: target 0 of sample \d+ is [-0-9.]+; it must be 0 to 1' $all --label-columns class,x,flag,y
+values='{.name = "place", .loss = "mse", .weight = 1}'
+compile values "-DHEADS=$values"
+sum='the network.s loss is the sum of place mse'
+values="--network ./values.so --data-train t.csv --data-val t.csv $rule $plain --batch-size 60"
+values="$values --label-columns x,y,class"
+refuse "--top-k 2: $sum, which has no such metric" $values --top-k 2
+refuse "--label-smoothing 0.1: $sum, which has no such targets" $values --label-smoothing 0.1
 n=0
 # heads REGEX HEAD: such heads are refused
 heads() {
@@ -206,8 +280,19 @@ if has_files; then
 	[ "$(grep '^Epoch.4. Validation-' "$log")" = "$last" ] || fail "resumed: $(grep '^Epoch.4. Val' "$log")"
 
 	part "--evaluate and --predict"
-	train 1 --network ./heads.so --load A-0005.h5 $table $plain --evaluate
-	expect 'loss [0-9.]+, class-accuracy [0-9.]+, class-cross-entropy [0-9.]+, place-mse [0-9.]+, flag-bce'
+	train 1 $all --batch-size 60 --model-prefix C --best-metric class-iou
+	expect '^best so far: class-iou '
+	for np in 1 3; do
+		train $np --network ./heads.so --load C-0005.h5 $table $plain --evaluate $of_all --top-k 2 \
+			--kv-store dist_allreduce
+		expect 'loss [0-9.]+, class-accuracy [0-9.]+, class-top_k_accuracy_2 [0-9.]+, class-cross'
+		expect 'place-r2 [0-9.]+, flag-auc [0-9.]+; validated 60 samples'
+		grep -E '^head class, (class|confusion)|Validation-(class|place|flag)' "$log" >told.$np
+	done
+	cmp told.1 told.3 || fail "evaluated by 3 workers: $(diff told.1 told.3)"
+	sed -n 's/^head class, class \(.\): \(.*\) targets, \(.*\) predicted, \(.*\) of.*/\1 \2 \3 \4/p' told.1 |
+		cmp - classes.txt || fail "classes: $(cat told.1 classes.txt)"
+	[ "$(grep -c '^head class, confusion of class [0-2]: [0-9 ]*$' told.1)" = 3 ] || fail "$(cat told.1)"
 	train 2 --network ./heads.so --load A-0005.h5 $table $plain --predict p.csv
 	head=id,target0,target1,target2,target3,value0,value1,value2,value3,value4,value5
 	[ "$(head -n 1 p.csv)" = $head ] || fail "p.csv"

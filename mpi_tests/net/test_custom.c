@@ -458,7 +458,7 @@ static void test_abi(void)
 		{"mu_metric", sizeof(struct mu_metric), 72},
 		{"mu_loss_results", sizeof(struct mu_loss_results), 40},
 		{"mu_metrics", sizeof(struct mu_metrics), 408},
-		{"mu_tally", sizeof(struct mu_tally), 96},
+		{"mu_tally", sizeof(struct mu_tally), 112},
 		{"mu_net_config", sizeof(struct mu_net_config), 120},
 		{"mu_network", sizeof(struct mu_network), 176},
 		{"mu_network_export", sizeof(struct mu_network_export), 16},

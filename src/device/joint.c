@@ -31,6 +31,7 @@ void mu_joint_batch(struct mu_batch *out, const struct mu_batch *batch,
 	out->use_ignore = head->use_ignore;
 	out->ignore_label = head->ignore_label;
 	out->class_weights = head->class_weights;
-	out->label_smoothing = 0;
+	if (!head->smooths)
+		out->label_smoothing = 0;
 	out->device_labels = NULL;
 }

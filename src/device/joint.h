@@ -14,6 +14,7 @@ struct mu_joint_head {
 	enum mu_op_kind kind; /* SOFTMAX, ELEMENT_LOSS, REGION_LOSS */
 	const void *attr;     /* of that kind */
 	bool of_classes;      /* a target at each position; else one for each output */
+	bool smooths;         /* struct mu_batch.label_smoothing is of its targets, too */
 	double weight;        /* of its loss and gradient */
 	bool use_ignore;
 	float ignore_label;

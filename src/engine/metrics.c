@@ -8,9 +8,11 @@
 
 #include <muster/base.h>
 
-/* Outputs of a sample whose predictions are watched although no metric needs them. Of fewer targets
- * it is no news that all predictions are one class. */
-enum { WATCHED_CLASSES = 64, MANY_TARGETS = 100, SHOWN_CLASSES = 20 };
+enum {
+	LIST = 2048,         /* names of all metrics of eight heads */
+	WATCHED_CLASSES = 64 /* outputs of a sample whose predictions are watched although no metric
+				needs them */
+};
 #define MOST_GATHERED 0x1p27
 
 /* ---- names ---- */
@@ -54,7 +56,7 @@ static const char *by_objective(const char *word, size_t n, char *text, size_t n
 	return text;
 }
 
-/* Is it a metric of some loss, or after a '-' that of a head, whose names are not known yet? */
+/* Is it a metric of some loss, or after a '-' that of a head? */
 static bool is_known(const char *word, size_t n, bool of_loss)
 {
 	const struct mu_loss *loss;
@@ -107,6 +109,9 @@ enum mu_status mu_engine_metrics_check(const struct conf *v)
 	enum mu_status st = MU_OK;
 	const char *word = v->loss && *v->loss ? v->loss : NULL;
 
+	/* It brings its loss, whose metrics are known when it is built: see find_metric. */
+	if (v->owner.network && !v->owner.network->objective)
+		goto out;
 	MU_TRY(check_best(v->best_metric));
 	while (word) {
 		const size_t n = strcspn(word, ",");
@@ -119,6 +124,24 @@ out:
 }
 
 /* ---- what the log shows ---- */
+
+/* The outputs of the head that the metric is of: one of the K likeliest needs K or more. 0: of a
+ * loss that is alone, for which the data have been compared with --top-k. */
+static size_t outputs_of(const struct mu_loss *loss, const struct mu_metric *metric)
+{
+	struct mu_loss_part part;
+
+	if (metric->head == 0 || !mu_loss_part(&part, loss, metric->head - 1U, NULL))
+		return 0;
+	return mu_shape_channels(&part.output);
+}
+
+/* Has the log the metric of the K likeliest? */
+static bool takes_k(const struct mu_loss *loss, const struct mu_metric *metric, long k)
+{
+	return metric->takes_k && k > 0 &&
+	       (metric->head == 0 || outputs_of(loss, metric) >= (size_t)k);
+}
 
 static enum mu_status show(struct engine_metrics *metrics, const struct mu_metric *metric, long k)
 {
@@ -152,7 +175,8 @@ static enum mu_status show_default(struct engine_metrics *metrics, const struct 
 					: 0;
 
 	for (const struct mu_metric *m = metrics->loss->metrics; m->name; m++)
-		if (m->use & MU_METRIC_ALWAYS || (m->takes_k && v->top_k > 1))
+		if (m->use & MU_METRIC_ALWAYS ||
+		    (v->top_k > 1 && takes_k(metrics->loss, m, v->top_k)))
 			MU_TRY(show(metrics, m, v->top_k));
 	for (const struct mu_metric *m = metrics->loss->metrics; m->name; m++)
 		if (m->use & use)
@@ -165,7 +189,7 @@ static enum mu_status show_listed(struct engine_metrics *metrics, const struct c
 {
 	enum mu_status st = MU_OK;
 	const char *word = v->loss && *v->loss ? v->loss : NULL;
-	char list[512] = "", cure[64];
+	char list[LIST] = "", cure[64];
 
 	while (word) {
 		const size_t n = strcspn(word, ",");
@@ -202,12 +226,16 @@ static const struct mu_metric *usual_best(const struct engine_metrics *metrics,
 
 /* An option names a metric that this loss may lack. */
 static enum mu_status find_metric(const struct mu_metric **metric, const struct mu_loss *loss,
-				  const char *name, const char *option)
+				  const struct conf *v, const char *name, const char *option)
 {
 	enum mu_status st = MU_OK;
-	char list[512] = "";
+	char list[LIST] = "";
 
 	*metric = mu_metric_named(loss, name, strlen(name));
+	if (*metric && (*metric)->head > 0 && (*metric)->takes_k &&
+	    !takes_k(loss, *metric, v->top_k))
+		MU_FAIL(MU_ERR_USAGE, "--%s %s needs --top-k, from 1 to %zu", option, name,
+			outputs_of(loss, *metric));
 	if (*metric)
 		goto out;
 	list_names(loss, false, list, sizeof list);
@@ -228,7 +256,7 @@ static enum mu_status choose_best(struct engine_metrics *metrics, const struct c
 	else if (strcmp(name, "loss") == 0)
 		metrics->best = metrics->mean;
 	else if (strcmp(name, "none") != 0)
-		MU_TRY(find_metric(&metrics->best, metrics->loss, name, "best-metric"));
+		MU_TRY(find_metric(&metrics->best, metrics->loss, v, name, "best-metric"));
 out:
 	return st;
 }
@@ -237,13 +265,18 @@ static enum mu_status check_classes(const struct mu_loss *loss, const struct con
 {
 	enum mu_status st = MU_OK;
 	const bool classes = loss->of_classes || loss->joint;
-	bool takes_k = false;
+	bool takes = false, has_k = false;
 
-	for (const struct mu_metric *m = loss->metrics; m->name; m++)
-		takes_k |= m->takes_k;
-	if (!takes_k && v->top_k > 0)
+	for (const struct mu_metric *m = loss->metrics; m->name; m++) {
+		has_k |= m->takes_k;
+		takes |= takes_k(loss, m, v->top_k);
+	}
+	if (!takes && v->top_k > 0)
 		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: the network's loss is %s, which %s", v->top_k,
-			loss->help, classes ? "has no such metric" : "knows no classes");
+			loss->help,
+			has_k	  ? "has no head of so many classes"
+			: classes ? "has no such metric"
+				  : "knows no classes");
 	if (!loss->smooths && v->label_smoothing > 0)
 		MU_FAIL(MU_ERR_USAGE, "--label-smoothing %g: the network's loss is %s, which %s",
 			v->label_smoothing, loss->help,
@@ -266,14 +299,13 @@ enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const st
 	MU_TRY(show_default(metrics, v));
 	MU_TRY(show_listed(metrics, v));
 	MU_TRY(choose_best(metrics, v));
-	metrics->tallies = metrics->best && metrics->best->use & MU_METRIC_OF_TALLY;
-	for (size_t i = 0; i < metrics->n; i++)
-		metrics->tallies |= (metrics->of[i]->use & MU_METRIC_OF_TALLY) != 0;
 	if (v->target_accuracy > 0)
-		MU_TRY(find_metric(&metrics->target, loss, "accuracy", "target-accuracy"));
+		MU_TRY(find_metric(&metrics->target, loss, v, "accuracy", "target-accuracy"));
 out:
 	return st;
 }
+
+/* ---- sums over workers ---- */
 
 /* The mean of all, then squares about that. */
 static enum mu_status reduce_moments(struct mu_tally *t, const struct mu_members *members)
@@ -354,7 +386,7 @@ out:
 	return st;
 }
 
-static enum mu_status reduce_tally(struct mu_tally *t, const struct mu_members *members)
+static enum mu_status reduce_part(struct mu_tally *t, const struct mu_members *members)
 {
 	enum mu_status st = MU_OK;
 
@@ -364,6 +396,20 @@ static enum mu_status reduce_tally(struct mu_tally *t, const struct mu_members *
 		MU_TRY(reduce_moments(t, members));
 	if (t->keeps_pairs)
 		MU_TRY(reduce_pairs(t, members));
+out:
+	return st;
+}
+
+static enum mu_status reduce_tally(struct mu_tally *t, const struct mu_members *members)
+{
+	enum mu_status st = MU_OK;
+	struct mu_tally *part;
+
+	for (size_t i = 0; i < (t->n_heads ? t->n_heads : 1); i++) {
+		part = mu_tally_part(t, i);
+		if (part)
+			MU_TRY(reduce_part(part, members));
+	}
 out:
 	return st;
 }
@@ -384,93 +430,69 @@ out:
 	return st;
 }
 
-static bool uses(const struct engine_metrics *metrics, const char *name)
-{
-	bool found = metrics->best && strcmp(metrics->best->name, name) == 0;
+/* ---- what a run needs ---- */
 
+bool mu_engine_metrics_use(const struct engine_metrics *metrics, const struct mu_loss_part *part,
+			   const char *name)
+{
+	char own[64];
+	bool found;
+
+	snprintf(own, sizeof own, "%s%s%s", part->head, *part->head ? "-" : "", name);
+	found = metrics->best && strcmp(metrics->best->name, own) == 0;
 	for (size_t i = 0; i < metrics->n; i++)
-		found |= strcmp(metrics->of[i]->name, name) == 0;
+		found |= strcmp(metrics->of[i]->name, own) == 0;
 	return found;
+}
+
+/* Does one of the metrics of the part need a tally? */
+static bool needs_tally(const struct engine_metrics *metrics, const struct mu_loss_part *part)
+{
+	for (const struct mu_metric *m = part->loss->metrics; m->name; m++)
+		if (m->use & MU_METRIC_OF_TALLY && mu_engine_metrics_use(metrics, part, m->name))
+			return true;
+	return false;
+}
+
+static enum mu_status open_part(struct mu_tally *t, const struct engine_metrics *metrics,
+				const struct mu_loss_part *part)
+{
+	enum mu_status st = MU_OK;
+	const bool auc = mu_engine_metrics_use(metrics, part, "auc");
+
+	MU_TRY(mu_tally_open(t, part->loss, &part->output));
+	if (auc && !t->keeps_pairs)
+		MU_FAIL(MU_ERR_USAGE,
+			"auc: of two classes, and %s%s has %zu: accuracy, recall and iou are for "
+			"several",
+			*part->head ? "head " : "this network", part->head,
+			mu_shape_channels(&part->output));
+	t->keeps_pairs = t->keeps_pairs && auc;
+out:
+	return st;
 }
 
 enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_metrics *metrics)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_loss *loss = metrics->loss;
-	const struct mu_shape *output = mu_plan_probabilities_shape(e->plan);
-	const bool few = mu_shape_sample(output) <= WATCHED_CLASSES;
+	struct mu_loss_part part;
+	struct mu_tally none = {.outputs = 0};
 
-	if (!loss->tally || !(metrics->tallies || (loss->of_classes && few)))
-		goto out;
-	MU_TRY(MU_ALLOC(e->tally, 1, "tally of validation"));
-	MU_TRY(mu_tally_open(e->tally, loss, output));
-	if (uses(metrics, "auc") && !e->tally->keeps_pairs)
-		MU_FAIL(MU_ERR_USAGE,
-			"auc: of two classes, and this network has %zu: accuracy, recall and iou "
-			"are for several",
-			mu_shape_channels(output));
-	e->tally->keeps_pairs = e->tally->keeps_pairs && uses(metrics, "auc");
+	for (size_t i = 0; mu_loss_part(&part, metrics->loss, i, NULL); i++) {
+		if (!*part.head)
+			part.output = *mu_plan_probabilities_shape(e->plan);
+		if (!part.loss->tally ||
+		    !(needs_tally(metrics, &part) ||
+		      (part.loss->of_classes && mu_shape_sample(&part.output) <= WATCHED_CLASSES)))
+			continue;
+		if (!e->tally) {
+			MU_TRY(MU_ALLOC(e->tally, 1, "tally of validation"));
+			*e->tally = none;
+			if (*part.head)
+				MU_TRY(mu_tally_heads(e->tally, MU_MAX_HEADS));
+		}
+		MU_TRY(open_part(*part.head ? &e->tally->heads[i] : e->tally, metrics, &part));
+	}
 out:
 	return st;
-}
-
-bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_metrics *m)
-{
-	const struct mu_tally *t = m->tally;
-	const size_t only = t ? mu_tally_only(t) : 0;
-	const bool none = m->samples > 0 && m->counted == 0;
-	const bool one = t && only < t->outputs && m->counted >= MANY_TARGETS,
-		   auc = t && uses(metrics, "auc") && !isfinite(t->auc),
-		   r2 = t && uses(metrics, "r2") && !isfinite(mu_tally_r2(m));
-
-	if (none)
-		mu_log_warn("validation: none of the targets of %.0f samples counts; metrics are "
-			    "not defined",
-			    m->samples);
-	if (one)
-		mu_log_warn("validation: all %.0f predictions are class %zu, which %.0f of the "
-			    "targets are",
-			    m->counted, only, mu_tally_class(t, only).targets);
-	if (auc)
-		mu_log_warn("validation: auc is not %s",
-			    t->too_many ? "computed: there are more predictions than are kept"
-					: "defined: it needs targets of both classes, and "
-					      "predictions that are numbers");
-	if (r2)
-		mu_log_warn("validation: r2 is not defined: the targets do not vary, or a "
-			    "prediction is not finite");
-	return none || one || auc || r2;
-}
-
-/* The row of a matrix: "3: 0 0 2 118". */
-static void tell_row(const struct mu_tally *t, size_t k)
-{
-	char text[512];
-	size_t n = (size_t)snprintf(text, sizeof text, "%zu:", k);
-
-	for (size_t i = 0; i < t->outputs && n < sizeof text; i++)
-		n += (size_t)snprintf(text + n, sizeof text - n, " %.0f",
-				      t->sums[k * t->outputs + i]);
-	mu_log_info("confusion of class %s", text);
-}
-
-void mu_engine_tally_classes(const struct engine_metrics *metrics, const struct mu_metrics *m)
-{
-	const struct mu_tally *t = m->tally;
-
-	if (!t || t->n_sums == 0 || !(uses(metrics, "recall") || uses(metrics, "iou") ||
-				      uses(metrics, "dice-score")))
-		return;
-	for (size_t k = 0; k < t->outputs; k++) {
-		const struct mu_class_counts c = mu_tally_class(t, k);
-		const double either = c.targets + c.predicted - c.both;
-
-		if (either > 0)
-			mu_log_info("class %zu: %.0f targets, %.0f predicted, %.0f of them right: "
-				    "recall %.6f, iou %.6f",
-				    k, c.targets, c.predicted, c.both,
-				    c.targets > 0 ? c.both / c.targets : 0, c.both / either);
-	}
-	for (size_t k = 0; k < t->outputs && t->outputs <= SHOWN_CLASSES; k++)
-		tell_row(t, k);
 }

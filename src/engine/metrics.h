@@ -18,15 +18,14 @@ struct engine_metrics {
 	const struct mu_metric *best;    /* of --best-metric; NULL: none */
 	const struct mu_metric *target;  /* of --target-accuracy; NULL: not set */
 	const struct mu_metric *plateau; /* of --lr-schedule plateau */
-	bool tallies; /* one of them needs all predictions of a validation */
 	/* In the order of the log. */
 	size_t n;
 	const struct mu_metric *of[TRAIN_MAX_METRICS];
-	char printed[TRAIN_MAX_METRICS][32];
+	char printed[TRAIN_MAX_METRICS][48];
 };
 
 /* Before there is a net: is every metric that the options name one of some loss? MU_ERR_USAGE; the
- * message lists the known ones. */
+ * message lists the known ones. Not of a network that ends in a loss of its own. */
 enum mu_status mu_engine_metrics_check(const struct conf *v);
 /* The default metrics, and those of --top-k, --loss and --best-metric. MU_ERR_USAGE: this loss
  * lacks one. */
@@ -37,9 +36,8 @@ enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, const struct mu_me
 
 /* Sets e->tally, if the metrics need one, or to watch few classes. MU_ERR_USAGE: too many. */
 enum mu_status mu_engine_tally_open(struct mu_engine *e, const struct engine_metrics *metrics);
-/* Worker 0, after a validation: warns of what is odd about it (false: nothing is); and a line for
- * each class, of --evaluate. */
-bool mu_engine_tally_tell(const struct engine_metrics *metrics, const struct mu_metrics *m);
-void mu_engine_tally_classes(const struct engine_metrics *metrics, const struct mu_metrics *m);
+/* Is the metric of the part, "auc" or "HEAD-auc", in the log, or does it decide? */
+bool mu_engine_metrics_use(const struct engine_metrics *metrics, const struct mu_loss_part *part,
+			   const char *name);
 
 #endif

@@ -106,7 +106,7 @@ static void validation(struct report_observer *o, size_t epoch, size_t done,
 		snprintf(what, sizeof what, "Batch [%zu]\tValidation", done);
 	report_metrics(o, what, epoch, m);
 	if (!log->told)
-		log->told = mu_engine_tally_tell(o->view->metrics, m);
+		log->told = mu_report_tally(o->view->metrics, m);
 }
 
 /* More than 1: computation hid some of the communication. */

@@ -70,6 +70,12 @@ bool mu_report_is_plain(const struct conf *v);
 void mu_report_void(const struct conf *conf, const struct mu_options *options,
 		    const struct report_view *view);
 
+/* ---- tally.c: all predictions of a validation. Worker 0: warns of what is odd about them (false:
+ * nothing is); and a line for each class, of --evaluate ---- */
+
+bool mu_report_tally(const struct engine_metrics *metrics, const struct mu_metrics *m);
+void mu_report_classes(const struct engine_metrics *metrics, const struct mu_metrics *m);
+
 /* ---- info.c: --info ---- */
 
 void mu_report_info(FILE *stream);

@@ -392,6 +392,21 @@ static void report_optimizer(const struct report_view *view, size_t count)
 			"a step is there");
 }
 
+static void report_smoothing(const struct report_view *view)
+{
+	struct mu_loss_part part;
+	char heads[256] = "";
+
+	for (size_t i = 0; mu_loss_part(&part, view->metrics->loss, i, NULL); i++)
+		if (*part.head && part.loss->smooths)
+			snprintf(heads + strlen(heads), sizeof heads - strlen(heads), "%s %s",
+				 *heads ? "," : " of head", part.head);
+	mu_log_detail("label smoothing %g in training%s; metrics are those of the labels "
+		      "themselves%s",
+		      view->engine->conf->label_smoothing, heads,
+		      *heads ? ", and Train-loss, the sum, has the smoothed ones" : "");
+}
+
 /* The batches and samples of an update. */
 static void report_batch(const struct report_view *view)
 {
@@ -419,9 +434,7 @@ static void report_batch(const struct report_view *view)
 		report_optimizer(view, e->store->synchronous && v->sync_period == 1 ? all : mine);
 	mu_report_store(e);
 	if (v->label_smoothing > 0)
-		mu_log_detail("label smoothing %g in training; metrics are those of the labels "
-			      "themselves",
-			      v->label_smoothing);
+		report_smoothing(view);
 }
 
 /* Keys that are not trained. */

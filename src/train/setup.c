@@ -233,9 +233,6 @@ static enum mu_status setup_worker(struct train_run *run)
 	    run->members.index == 0)
 		MU_TRY(open_prefix(run));
 	MU_TRY(open_inputs(run, &model));
-	if (v->top_k > 0 && (size_t)v->top_k > run->train.classes)
-		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: there are %zu classes, and K is at most that",
-			v->top_k, run->train.classes);
 	if (run->members.index == 0)
 		MU_TRY(mu_train_vocabulary_save(v, run->train.about.vocabulary));
 	if (run->mode->needs < TRAIN_NETWORK)
@@ -245,6 +242,9 @@ static enum mu_status setup_worker(struct train_run *run)
 	MU_TRY(mu_train_widen_targets(&run->train, mu_net_labels(run->engine.net)));
 	MU_TRY(mu_train_check_targets(v, &run->train, mu_net_loss(run->engine.net),
 				      mu_net_labels(run->engine.net)));
+	if (!mu_net_loss(run->engine.net)->joint && v->top_k > (long)run->train.classes)
+		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: there are %zu classes, and K is at most that",
+			v->top_k, run->train.classes);
 	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v));
 	MU_TRY(mu_engine_model_plan(&run->engine));
 	if (run->has_validation || v->evaluate)

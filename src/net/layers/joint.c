@@ -109,6 +109,7 @@ static enum mu_status add_head(struct mu_joint *joint, struct mu_net *net, const
 		.kind = own->layers[0].kind->op,
 		.attr = own->layers[0].attr,
 		.of_classes = mu_net_loss(own)->of_classes,
+		.smooths = mu_net_loss(own)->smooths,
 		.weight = h->weight,
 		.use_ignore = own->use_ignore,
 		.ignore_label = own->ignore_label,

@@ -131,8 +131,6 @@ size_t mu_loss_counted(const struct mu_loss *loss, const struct mu_loss_results 
 
 /* The row; of heads of which the joint's own pointers outlive it. Free by mu_free. */
 enum mu_status mu_joint_row(struct mu_loss **out, const struct mu_joint *joint);
-void mu_joint_measure(struct mu_metrics *m, const struct mu_joint *joint,
-		      const struct mu_loss_results *r);
 
 /* ---- losses/parts.c ---- */
 

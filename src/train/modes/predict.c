@@ -262,7 +262,7 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 		mu_report_validation(run->observers, run->epoch, 0, &m);
 	MU_TRY(mu_engine_metrics_choose(&p.shown, mu_net_loss(e->net), p.conf));
 	if (p.members->index == 0)
-		mu_engine_tally_classes(&p.shown, &m);
+		mu_report_classes(&p.shown, &m);
 	if (p.members->index == 0)
 		MU_TRY(show_result(&p, &m, seconds));
 	if (p.conf->predict && p.members->index == 0)

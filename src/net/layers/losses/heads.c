@@ -33,19 +33,13 @@ static size_t count_sums(const struct mu_loss *loss)
 	return n + (loss->extra ? 1 : 0);
 }
 
-/* Metrics of the K likeliest, and of whole validations, are of a loss that is alone. */
-static bool has_head(const struct mu_metric *m)
-{
-	return !m->takes_k && !(m->use & MU_METRIC_OF_TALLY);
-}
-
 static size_t count_metrics(const struct mu_joint *joint)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < joint->n; i++)
 		for (const struct mu_metric *m = joint->heads[i].loss->metrics; m->name; m++)
-			n += has_head(m);
+			n++;
 	return n;
 }
 
@@ -66,14 +60,21 @@ static size_t add_sums(struct row *r, const struct mu_joint_head *h, size_t at)
 	return at;
 }
 
-/* Number n on; returns how many there are then. */
-static size_t add_metrics(struct row *r, const struct mu_joint_head *h, size_t at, size_t n)
+/* What the log shows, and --loss may name, of a head: not by what decides for a loss alone. */
+static unsigned use_of(const struct mu_metric *m)
 {
+	return (m->use & (MU_METRIC_ALWAYS | MU_METRIC_OF_TALLY)) |
+	       (m->takes_k ? 0 : MU_METRIC_CHOSEN);
+}
+
+/* Those of head i, whose sums begin at `at`, from number n on; returns how many there are then. */
+static size_t add_metrics(struct row *r, size_t i, size_t at, size_t n)
+{
+	const struct mu_joint_head *h = &r->joint.heads[i];
+
 	for (const struct mu_metric *m = h->loss->metrics; m->name; m++) {
 		struct metric_names *names = &r->names[n];
 
-		if (!has_head(m))
-			continue;
 		snprintf(names->name, NAME, "%s-%s", h->name, m->name);
 		snprintf(names->other, NAME, "%s-%s", h->name, m->other ? m->other : m->name);
 		snprintf(names->printed, NAME, "%s-%s", h->name, m->printed);
@@ -82,8 +83,9 @@ static size_t add_metrics(struct row *r, const struct mu_joint_head *h, size_t a
 		r->metrics[n].other = names->other;
 		r->metrics[n].printed = names->printed;
 		r->metrics[n].column = m->column ? m->column : m->name;
-		r->metrics[n].use = (m->use & MU_METRIC_ALWAYS) | MU_METRIC_CHOSEN;
-		r->metrics[n++].head_at = at;
+		r->metrics[n].use = use_of(m);
+		r->metrics[n].head = (unsigned short)(i + 1);
+		r->metrics[n++].head_at = (unsigned short)at;
 	}
 	return n;
 }
@@ -144,8 +146,9 @@ enum mu_status mu_joint_row(struct mu_loss **out, const struct mu_joint *joint)
 		const struct mu_joint_head *h = &joint->heads[i];
 
 		describe(r, h);
-		filled = add_metrics(r, h, at, filled);
+		filled = add_metrics(r, i, at, filled);
 		at = add_sums(r, h, at);
+		r->loss.smooths |= h->smooths;
 	}
 	if (has_twice(r->metrics, filled))
 		MU_FAIL(MU_ERR_USAGE, "two of its heads have a metric %s: give one of them another "
@@ -172,6 +175,49 @@ const char *mu_loss_heads(const struct mu_loss *loss, char *text, size_t nbytes)
 	return text;
 }
 
+/* Sums of the head whose own begin at `at`, as of a loss that is alone. */
+static struct mu_metrics of_head(const struct mu_metrics *m, size_t head, size_t at)
+{
+	struct mu_metrics own = {.samples = m->samples, .counted = m->sums[at]};
+
+	memcpy(own.sums, m->sums + at + 1, (MU_LOSS_SUMS - at - 1) * sizeof *own.sums);
+	own.tally = mu_tally_part(m->tally, head);
+	return own;
+}
+
+double mu_metric_value(const struct mu_metric *metric, const struct mu_metrics *m)
+{
+	struct mu_metrics own;
+
+	if (metric->head == 0)
+		return metric->value(m);
+	own = of_head(m, metric->head - 1U, metric->head_at);
+	return metric->value(&own);
+}
+
+bool mu_loss_part(struct mu_loss_part *part, const struct mu_loss *loss, size_t i,
+		  const struct mu_metrics *m)
+{
+	const struct mu_joint *joint = loss->joint;
+	size_t at = LOSS + 1;
+
+	if (i >= (joint ? joint->n : 1))
+		return false;
+	*part = (struct mu_loss_part){.head = "", .loss = loss};
+	if (!joint && m)
+		part->m = *m;
+	if (!joint)
+		return true;
+	part->head = joint->heads[i].name;
+	part->loss = joint->heads[i].loss;
+	part->output = joint->heads[i].shape;
+	for (size_t k = 0; k < i; k++)
+		at += 1 + count_sums(joint->heads[k].loss);
+	if (m)
+		part->m = of_head(m, i, at);
+	return true;
+}
+
 /* What head i found out about sample s. */
 static void see(struct mu_loss_results *own, struct mu_batch *batch,
 		const struct mu_loss_results *r, const struct mu_joint_part *part,
@@ -183,8 +229,8 @@ static void see(struct mu_loss_results *own, struct mu_batch *batch,
 	own->output = r->output ? r->output + s * all->output + part->output : NULL;
 }
 
-void mu_joint_measure(struct mu_metrics *m, const struct mu_joint *joint,
-		      const struct mu_loss_results *r)
+static void measure_heads(struct mu_metrics *m, const struct mu_joint *joint,
+			  const struct mu_loss_results *r)
 {
 	const struct mu_joint_part all = mu_joint_part(joint, joint->n);
 	size_t at = LOSS + 1;
@@ -196,15 +242,14 @@ void mu_joint_measure(struct mu_metrics *m, const struct mu_joint *joint,
 		struct mu_shape shape = h->shape;
 		struct mu_batch batch;
 		struct mu_loss_results own = {
-			.batch = &batch, .targets = part.targets, .shape = &shape};
-		struct mu_metrics sums = {0};
+			.batch = &batch, .targets = part.targets, .k = r->k, .shape = &shape};
+		struct mu_metrics sums = {.tally = mu_tally_part(m->tally, i)};
 
 		shape.dims[0] = 1;
 		mu_joint_batch(&batch, r->batch, h);
 		for (size_t s = 0; s < r->batch->count; s++) {
 			see(&own, &batch, r, &part, &all, s);
-			sums.counted += (double)mu_loss_counted(h->loss, &own);
-			h->loss->measure(&sums, &own);
+			mu_metrics_measure(&sums, h->loss, &own);
 			for (size_t k = 0; k < part.predictions; k++)
 				m->sums[LOSS] += h->weight * batch.predictions[k].loss;
 		}
@@ -212,4 +257,17 @@ void mu_joint_measure(struct mu_metrics *m, const struct mu_joint *joint,
 		for (size_t k = 0; k < n; k++)
 			m->sums[at++] += sums.sums[k];
 	}
+}
+
+void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
+			const struct mu_loss_results *r)
+{
+	m->samples += (double)r->batch->count;
+	m->counted += (double)mu_loss_counted(loss, r);
+	if (loss->joint)
+		measure_heads(m, loss->joint, r);
+	else
+		loss->measure(m, r);
+	if (m->tally && loss->tally)
+		loss->tally(m->tally, r);
 }

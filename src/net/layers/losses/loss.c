@@ -144,21 +144,10 @@ const struct mu_metric *mu_metric_printed(const char *printed)
 	return dash ? mu_metric_printed(dash + 1) : NULL; /* of a head */
 }
 
-double mu_metric_value(const struct mu_metric *metric, const struct mu_metrics *m)
-{
-	struct mu_metrics own = {.samples = m->samples};
-	const size_t at = metric->head_at;
-
-	if (at == 0)
-		return metric->value(m);
-	own.counted = m->sums[at];
-	memcpy(own.sums, m->sums + at + 1, (MU_LOSS_SUMS - at - 1) * sizeof *own.sums);
-	return metric->value(&own);
-}
-
 bool mu_metric_is_known(const struct mu_metric *metric, const struct mu_metrics *m)
 {
-	return !(metric->use & MU_METRIC_OF_TALLY) || m->tally;
+	return !(metric->use & MU_METRIC_OF_TALLY) ||
+	       mu_tally_part(m->tally, metric->head > 0 ? metric->head - 1U : 0);
 }
 
 /* ---- sums ---- */
@@ -187,19 +176,6 @@ bool mu_metrics_are_finite(const struct mu_metrics *m)
 		if (!isfinite(m->sums[i]))
 			return false;
 	return true;
-}
-
-void mu_metrics_measure(struct mu_metrics *m, const struct mu_loss *loss,
-			const struct mu_loss_results *r)
-{
-	m->samples += (double)r->batch->count;
-	m->counted += (double)mu_loss_counted(loss, r);
-	if (loss->joint)
-		mu_joint_measure(m, loss->joint, r);
-	else
-		loss->measure(m, r);
-	if (m->tally && loss->tally)
-		loss->tally(m->tally, r);
 }
 
 /* ---- sums in checkpoints ---- */

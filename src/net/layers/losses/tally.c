@@ -30,8 +30,31 @@ out:
 	return st;
 }
 
+enum mu_status mu_tally_heads(struct mu_tally *t, size_t n)
+{
+	enum mu_status st = MU_OK;
+
+	*t = (struct mu_tally){.outputs = 0};
+	MU_TRY(MU_ALLOC(t->heads, n, "tallies of heads"));
+	for (size_t i = 0; i < n; i++)
+		t->heads[i] = (struct mu_tally){.outputs = 0};
+	t->n_heads = n;
+out:
+	return st;
+}
+
+struct mu_tally *mu_tally_part(struct mu_tally *t, size_t i)
+{
+	struct mu_tally *part = !t || t->n_heads == 0 ? t : i < t->n_heads ? &t->heads[i] : NULL;
+
+	return part && part->outputs > 0 ? part : NULL;
+}
+
 void mu_tally_close(struct mu_tally *t)
 {
+	for (size_t i = 0; i < t->n_heads; i++)
+		mu_tally_close(&t->heads[i]);
+	mu_free(t->heads);
 	mu_free(t->sums);
 	mu_free(t->moments);
 	free(t->pairs);
@@ -40,8 +63,12 @@ void mu_tally_close(struct mu_tally *t)
 
 void mu_tally_clear(struct mu_tally *t)
 {
-	memset(t->sums, 0, t->n_sums * sizeof *t->sums);
-	memset(t->moments, 0, t->n_moments * sizeof *t->moments);
+	for (size_t i = 0; i < t->n_heads; i++)
+		mu_tally_clear(&t->heads[i]);
+	if (t->n_sums > 0)
+		memset(t->sums, 0, t->n_sums * sizeof *t->sums);
+	if (t->n_moments > 0)
+		memset(t->moments, 0, t->n_moments * sizeof *t->moments);
 	t->n_pairs = 0;
 	t->too_many = t->no_memory = false;
 	t->auc = NAN;
