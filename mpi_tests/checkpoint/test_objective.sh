@@ -138,7 +138,7 @@ fi
 if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	part "a loss of the user's own: softmax's where gamma is 0, its setting, what a checkpoint holds"
 	compile() { # SOURCE OBJECT
-		$CC -O2 -std=c11 -Wall -shared -fPIC -I"$SRCDIR/include" "$1" -o "$2" || fail "$CC $1"
+		$CC -O2 -std=c11 -Wall -shared -fPIC -I"$SRCDIR/include" -I"$SRCDIR" "$1" -o "$2" || fail "$CC $1"
 	}
 	compile "$SRCDIR/jobs/examples/focal.c" focal.so
 	compile "$SRCDIR/jobs/examples/regression.c" own.so
@@ -185,6 +185,46 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	compile wrong.c twice.so
 	run_limited 60 1 --network mlp --objective ./twice.so $data
 	expect 'error: --objective ./twice.so: there is a loss mse already: rename it'
+
+	part "a network's own loss: its metrics are known once it is built, and decide"
+	cat >sure.c <<'END'
+#include <muster/metrics.h>
+#include <muster/net.h>
+#undef MU_LOSS_EXPORT
+#undef MU_METRICS_OF_CLASSES
+#define MU_LOSS_EXPORT(loss) static const struct mu_loss *const brought = &(loss)
+#define MU_METRICS_OF_CLASSES {.name = "sure", .other = "hits", .printed = "sure-share", .better = 1, \
+	.use = MU_METRIC_CHOSEN, .value = mu_metric_accuracy}
+#include "jobs/examples/focal.c"
+static enum mu_status build(struct mu_net *net, const struct mu_net_config *config)
+{
+	const struct mu_fully_connected last = {.units = (int)config->classes};
+	static const struct settings values = {.gamma = 1};
+
+	brought->add(net, mu_net_fully_connected(net, mu_net_input(net), &last, NULL), brought, &values);
+	return MU_OK;
+}
+static const struct mu_network network = {
+	.name = "sure", .shape = MU_SAMPLE(1, 28, 28), .classes = 10, .build = build};
+MU_NETWORK_EXPORT(network);
+END
+	compile sure.c sure.so
+	sure="--network ./sure.so $data --num-epochs 2"
+	for np in 1 3; do
+		train $np $sure --kv-store dist_allreduce --loss sure --best-metric hits --early-stopping 5 \
+			--model-prefix S --overwrite 1
+		expect_count 2 '^Epoch\[\d\] Validation-sure-share='
+		expect '^best so far: sure 0\.'
+	done
+	train 1 $sure --num-epochs 3 --resume auto --model-prefix S --best-metric sure
+	expect_none "the checkpoint's best validation is of"
+	for wrong in "--best-metric sur" "--loss accuracy"; do
+		run_limited 60 1 $sure $wrong
+		[ $status = 2 ] || fail "exit status $status, not 2, of $wrong"
+		expect_count 1 "error: ${wrong%% *}.*: the network's loss is focal loss .* metrics are: focal, sure"
+	done
+	run_limited 60 1 --network mlp $data --best-metric sure
+	expect_count 1 'error: --best-metric: "sure" is not known'
 fi
 
 if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
