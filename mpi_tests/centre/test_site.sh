@@ -155,5 +155,5 @@ launch_refuses '--launcher nothing: unknown' 'launcher nothing'
 launch_refuses "site file $PWD/site:1: account: a quotation mark begins the value" 'account "a'
 site 'account a'
 "$SRCDIR/jobs/launch" -n 2 --account b true >"$log" 2>&1
-expect "error: .*--account.* are for batch systems, not --launcher local"
+expect "error: --account is for slurm, sge, pbs, not for --launcher local"
 finish

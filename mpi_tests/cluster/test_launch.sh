@@ -80,13 +80,58 @@ shows '^\S+ -n 3 --host a:2,b:1 --mca oob_tcp_if_include lo -x DMLC_INTERFACE=lo
 fake_mpirun "Intel(R) MPI Library for Linux"
 shows '^\S+ -n 3 -hosts a:2,b:1 ./t $' -n 3 --launcher mpi -H three ./t
 
+part "YARN, without one"
+# Of Hadoop what --dry-run reads: its folders, and whether addresses count.
+mkdir -p hadoop/bin hadoop/conf hadoop/share/hadoop/yarn
+touch hadoop/share/hadoop/yarn/hadoop-yarn-applications-distributedshell-3.4.2.jar
+printf '#!/bin/sh\n[ "$1" = classpath ] && echo "%s"\n' "$PWD/hadoop/conf:$PWD/hadoop/share/hadoop/yarn/*" \
+	>hadoop/bin/yarn
+chmod +x hadoop/bin/yarn
+site() { # VALUE: of vmem-check-enabled
+	cat >hadoop/conf/yarn-site.xml <<EOF
+<configuration><!-- <property><name>yarn.nodemanager.vmem-check-enabled</name><value>true</value></property> -->
+<property> <name>yarn.nodemanager.vmem-check-enabled</name>
+	<value>$1</value> </property></configuration>
+EOF
+}
+site false
+fake_mpirun "HYDRA build details:"
+export HADOOP_HOME=$PWD/hadoop
+unset HADOOP_CONF_DIR
+shows '^\S+ -launcher manual -hosts container1:1,container2:1,container3:1 -n 3 -genv OMP_NUM_THREADS 2 sh -c .* ./t ' \
+	-n 2 -s 1 --launcher yarn --worker-cores 2 ./t
+jar=$PWD/hadoop/share/hadoop/yarn/hadoop-yarn-applications-distributedshell-3.4.2.jar
+expect_count 1 "^$PWD/hadoop/bin/yarn jar $jar -jar $jar -appname muster -queue default -num_containers 3 \
+-container_memory 1024 -container_vcores 2 -master_memory 256 -timeout 2000000000 -localize_files proxy.sh "
+site true
+shows ' -queue q -num_containers 1 -container_memory 3072 .* -master_memory 2400 ' \
+	-n 1 --launcher yarn --queue q --worker-memory 3g ./t
+shows ' -n 1 -iface lo -genv DMLC_INTERFACE lo -genv K a=b -genv OMP_NUM_THREADS 1 sh ' \
+	-n 1 --launcher yarn --interface lo --env K=a=b ./t
+# A network's memory is the trainer's own estimate, and 256 MB.
+MPIRUN=$plain_mpirun shows ' -container_memory 512 ' -n 2 --launcher yarn "$TRAINER" --network lenet --benchmark 1
+MPIRUN=$plain_mpirun shows ' -container_memory \d{4} ' -n 2 --launcher yarn "$TRAINER" --network vgg --benchmark 1 \
+	--batch-size 8 --devices ref
+refuses 2 "--worker-memory '4t': megabytes are needed" -n 1 --launcher yarn --worker-memory 4t ./t
+refuses 2 "--jobname '../x': letters, digits" -n 1 --launcher yarn --jobname ../x ./t
+refuses 2 '--queue is for yarn, not for --launcher slurm' -n 1 --launcher slurm --queue q ./t
+printf '#!/bin/sh\necho "error Command \\"$1\\" not found."\nexit 1\n' >hadoop/bin/yarn
+refuses 1 "hadoop/bin/yarn classpath failed; is it Hadoop's, .*\? error Command .classpath. not found" \
+	-n 1 --launcher yarn ./t
+HADOOP_HOME=/nothing refuses 1 'there is no /nothing/bin/yarn: have ' -n 1 --launcher yarn ./t
+HADOOP_HOME=/nothing shows '^/nothing/bin/yarn jar hadoop-yarn-applications-distributedshell.jar ' \
+	-n 1 --launcher yarn ./t
+fake_mpirun "mpirun (Open MPI) 4.1.4"
+refuses 1 "--launcher yarn needs MPICH's mpirun, .*: load MPICH, or set MPIRUN" -n 1 --launcher yarn ./t
+unset HADOOP_HOME
+
 part "wrong use"
 refuses 2 'number of workers, is missing' ./t
 refuses 2 "-n '0': a whole number from 1" -n 0 ./t
 refuses 2 "-s 'x': a whole number from 0" -n 1 -s x ./t
 refuses 2 '--launcher: a value is missing' -n 1 --launcher
 refuses 2 'unknown option --host' -n 1 --host a ./t
-refuses 2 '--launcher yarn: unknown; known are local, mpi, ssh, slurm' -n 1 --launcher yarn ./t
+refuses 2 '--launcher mesos: unknown; known are local, mpi, ssh, slurm' -n 1 --launcher mesos ./t
 refuses 2 '--launcher ssh needs --hostfile' -n 1 --launcher ssh ./t
 refuses 1 '--launcher ssh: there is no /nothing/ssh in the PATH' -n 1 -H three --ssh /nothing/ssh ./t
 refuses 2 'no such file' -n 1 --launcher mpi -H nowhere ./t
@@ -94,15 +139,15 @@ refuses 2 '3 slots for 4 ranks \(3 workers, 1 servers\)' -n 3 -s 1 --launcher mp
 refuses 2 "--reach '0': a whole number from 1" -n 1 --reach 0 ./t
 refuses 2 "--env 'a-b=c'" -n 1 --env a-b=c ./t
 refuses 2 '--env NOT_SET_AT_ALL: is not set' -n 1 --env NOT_SET_AT_ALL ./t
-refuses 2 '--time, .* are for batch systems' -n 1 --time 1:00 ./t
+refuses 2 '--time is for slurm, sge, pbs, yarn, not for --launcher local' -n 1 --time 1:00:00 ./t
 refuses 1 './nothing: there is no such program' -n 1 ./nothing
 refuses 1 'no_such_program: there is no such program' -n 1 no_such_program
 refuses 1 '\.: there is no such program' -n 1 ./.
 for system in slurm sge pbs; do
 	refuses 1 './nothing: there is no such program' -n 1 --launcher $system ./nothing
 done
-refuses 2 '--nodes and --gpus-per-node are for slurm and pbs' -n 1 --launcher sge --nodes 2 ./t
-refuses 2 '--nodes and --gpus-per-node are for slurm and pbs' -n 1 --launcher sge --gpus-per-node 1 ./t
+refuses 2 '--nodes is for slurm, pbs, not for --launcher sge' -n 1 --launcher sge --nodes 2 ./t
+refuses 2 '--gpus-per-node is for slurm, pbs, not for --launcher sge' -n 1 --launcher sge --gpus-per-node 1 ./t
 refuses 1 'no network interface nic7; it has: .*lo' -n 1 --interface nic7 ./t
 printf 'a\nb\n\na\n' >bad
 refuses 2 'bad, line 4: host a stands in line 1, too' -n 1 --launcher mpi -H bad ./t
