@@ -6,6 +6,8 @@
  */
 #include <muster/records.h>
 
+#include <sys/resource.h>
+
 #include "../lib/record_data.h"
 #include "../lib/tar_data.h"
 
@@ -201,6 +203,36 @@ static void test_several(void)
 	CHECK_FAILS(try_open(path, NULL), MU_ERR_USAGE, "path 3 of 3 is empty", "");
 }
 
+/* More files than a process may usually have open; of those that are wrong, the first is named. */
+static void test_many(void)
+{
+	enum { MANY = 150, FEW = 100 };
+	static char texts[MANY][20];
+	const char *names[MANY];
+	struct rlimit limit, before;
+	char name[30];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "many-%03d.tar", i);
+		put_numbered(name, i, i + 1);
+		snprintf(texts[i], sizeof texts[i], "image %d", i);
+		names[i] = texts[i];
+	}
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	limit = before;
+	limit.rlim_cur = FEW;
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	check_texts(data_path("many-{000..149}.tar"), names, MANY);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	for (int i = 30; i < MANY; i += 3) {
+		snprintf(name, sizeof name, "many-%03d.tar", i);
+		CHECK(truncate(data_path(name), 700) == 0);
+	}
+	for (int k = 0; k < 20; k++)
+		CHECK_FAILS(try_open(data_path("many-{000..149}.tar"), NULL), MU_ERR_FORMAT,
+			    "many-030.tar: truncated", "");
+}
+
 /* A buffer holds a piece of a file: never of one that was closed, or after another use. */
 static void test_pieces(void)
 {
@@ -300,7 +332,7 @@ static void test_bad_samples(void)
 	tar_text("2.cls", "2");
 	tar_text("2.webp", "two");
 	CHECK_FAILS(open_built(), MU_ERR_FORMAT, "sample \"2\" at byte 2048 has a class and no",
-		    "2.jpg, .jpeg or .png");
+		    "2.jpg, .jpeg or .png next to it; its .webp is not read");
 	put_sample();
 	tar_text("1.JPG", "again");
 	CHECK_FAILS(open_built(), MU_ERR_FORMAT, "member \"1.JPG\" at byte 2048", "second image");
@@ -418,6 +450,7 @@ int main(void)
 	test_samples();
 	test_forms();
 	test_several();
+	test_many();
 	test_pieces();
 	test_unlabelled();
 	test_bad_samples();

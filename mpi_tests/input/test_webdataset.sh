@@ -49,7 +49,7 @@ mv 1/000009.cls 1/000009_$long.cls
 pack part-000.tar 0 --format=ustar
 pack part-001.tar 1 --format=gnu
 mkdir -p deep/below
-mv 2 deep/below/2
+mv 2 deep/below/2 && mkdir 2 && cp part-000.tar 2
 mv deep/below/2/000018.jpg deep/below/2/000018.$long.jpg # an extension of its own: left out
 "$JPEG" write deep/below/2/000018.JPEG 31 43 rgb 18
 tar -cf part-002.tar --format=pax --sort=name deep
@@ -79,6 +79,14 @@ results tar
 cmp rec tar || fail "with 3 workers tar files and the .rec file train differently"
 
 if has_files; then
+	part "going on inside an epoch with other workers"
+	job="${net/batch-size 4/global-batch-size 12} $parts --kv-store dist_sharded --num-epochs 1 --model-prefix W"
+	train 2 $job --save-steps 1
+	train 3 $job --resume W-0000-000001.h5
+	expect 'workers 3 \(was 2\)'
+	expect '^Resumed from "W-0000-000001.h5": after step 1 in epoch 1 of 1, 12 samples counted$'
+	expect '^trained 15 samples'
+
 	part "going on inside an epoch"
 	jobs=("3 dist_sync")
 	! in_tier full || jobs+=("1 local" "2 dist_sharded")
@@ -140,6 +148,7 @@ truncate -s 1M bad/000008.jpg
 misused 'bad.tar: .* sparse, .*option sparse' 1 $net --data-train bad.tar
 tar -cf bad.tar -T /dev/null
 misused 'bad.tar: holds no samples: 0 members' 1 $net --data-train bad.tar
+misused 'holds no data files.*tar files of WebDataset are given as --data-train' 1 $net --data-dir 2
 misused 'part-003.tar: ' 1 $net --data-train 'part-{002..003}.tar'
 
 part "the samples that webdataset reads"

@@ -51,14 +51,16 @@ struct mu_tar_sample {
 	float label;
 };
 
+/* Of one file. */
 struct mu_tar_samples {
+	bool may_lack;                /* set by the caller: a sample may have no class */
 	struct mu_tar_sample *sample; /* owned, by free */
 	size_t n, capacity;
-	size_t labelled, unlabelled; /* one of each kind; SIZE_MAX: none */
+	size_t n_lack, lacks; /* samples without a class; the first of them */
+	struct mu_left_out left_out;
 };
 
-/* Add the samples of a file, whose labels are checked, and count in r what is left out. */
-enum mu_status mu_tar_scan(struct mu_tar_samples *all, struct mu_records *r,
-			   const struct mu_file *f);
+/* Any thread. */
+enum mu_status mu_tar_scan(struct mu_tar_samples *all, const struct mu_file *f);
 
 #endif

@@ -15,6 +15,7 @@ enum {
 	CLASS_BYTES = 64,     /* of the text of a class */
 	CLASS_MOST = 1 << 24, /* what a float holds */
 	SHOWN = 80,           /* characters of a name in a message */
+	OTHER_BYTES = 24,
 };
 
 /* Where the name of a member stands, for those that stand twice. */
@@ -25,12 +26,12 @@ struct place {
 
 /* One file, and the sample whose members are being read. */
 struct scan {
-	struct mu_records *r;
 	struct mu_tar_samples *all;
 	struct mu_tar tar;
 	char *key; /* of the sample; owned */
 	size_t key_n, key_capacity;
 	bool any, image, class;
+	char other[OTHER_BYTES]; /* the last extension that is not read; "": none */
 	struct mu_tar_sample sample;
 	size_t head;         /* of its first member */
 	struct place *place; /* owned */
@@ -107,18 +108,18 @@ static enum mu_status end_sample(struct scan *s)
 	if (!s->image)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: sample \"%.*s\" at byte %zu has a class and no image: expected a "
-			"member %.*s.jpg, .jpeg or .png next to %.*s.cls",
-			path, n, s->key, s->head, n, s->key, n, s->key);
-	if (!s->class && !s->r->config.unlabelled)
+			"member %.*s.jpg, .jpeg or .png next to it%s%s%s",
+			path, n, s->key, s->head, n, s->key, *s->other ? "; its ." : "", s->other,
+			*s->other ? " is not read" : "");
+	if (!s->class && !f->may_lack)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: sample \"%.*s\" at byte %zu has no class: expected a member %.*s.cls, "
 			"with its number, next to its image (of a folder of images for each class "
 			"h5rec makes a .rec file)",
 			path, n, s->key, s->head, n, s->key);
-	*(s->class ? &f->labelled : &f->unlabelled) = f->n;
+	if (!s->class && f->n_lack++ == 0)
+		f->lacks = f->n;
 	MU_TRY(append_sample(f, &s->sample));
-	if (s->class)
-		MU_TRY(mu_records_check_labels(s->r, f->n - 1, &s->sample.label, 1));
 out:
 	return st;
 }
@@ -138,6 +139,7 @@ static enum mu_status begin_sample(struct scan *s, const struct mu_tar_member *m
 	s->key_n = key_n;
 	s->any = true;
 	s->image = s->class = false;
+	*s->other = '\0';
 	s->sample = (struct mu_tar_sample){0};
 	s->head = m->head;
 out:
@@ -296,7 +298,7 @@ out:
 static enum mu_status take_member(struct scan *s, const struct mu_tar_member *m)
 {
 	enum mu_status st = MU_OK;
-	struct mu_left_out *left = &s->r->info.left_out;
+	struct mu_left_out *left = &s->all->left_out;
 	const char *extension = "";
 	size_t key_n = 0;
 	bool image, class;
@@ -324,23 +326,23 @@ static enum mu_status take_member(struct scan *s, const struct mu_tar_member *m)
 		MU_TRY(append_place(s, m, key_n));
 	if (!s->any || key_n != s->key_n || memcmp(m->name, s->key, key_n) != 0)
 		MU_TRY(begin_sample(s, m, key_n));
-	if (image)
+	if (image) {
 		MU_TRY(take_image(s, m));
-	else if (class)
+	} else if (class) {
 		MU_TRY(take_class(s, m));
-	else
+	} else {
 		mu_left_out_add(left, MU_LEFT_OTHER, m->name);
+		snprintf(s->other, sizeof s->other, "%s", extension);
+	}
 out:
 	return st;
 }
 
-enum mu_status mu_tar_scan(struct mu_tar_samples *all, struct mu_records *r,
-			   const struct mu_file *f)
+enum mu_status mu_tar_scan(struct mu_tar_samples *all, const struct mu_file *f)
 {
 	enum mu_status st = MU_OK;
-	struct scan s = {.r = r, .all = all, .tar = {.f = f}};
+	struct scan s = {.all = all, .tar = {.f = f}};
 	struct mu_tar_member m;
-	const size_t first = all->n;
 	bool found = true;
 
 	while (found) {
@@ -350,7 +352,7 @@ enum mu_status mu_tar_scan(struct mu_tar_samples *all, struct mu_records *r,
 	}
 	MU_TRY(end_sample(&s));
 	MU_TRY(check_twice(&s));
-	if (all->n == first)
+	if (all->n == 0)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s: holds no samples: %zu members, and expected 1.jpg, "
 			"1.cls and so on",

@@ -17,6 +17,7 @@ static const struct {
 } table[] = {
 	{"|.npy|.npz|", NULL, 0,
 	 "; arrays are given as data train x.npy and label train y.npy, or data train xy.npz"},
+	{"|.tar|", NULL, 0, "; tar files of WebDataset are given as data train x-{000..127}.tar"},
 	{"|.csv|", NULL, 0, "; a table is given as data train FILE.csv"},
 	{"|.tif|.tiff|", "II*\0", 4, "; it is a TIFF image: save it as PNG, or " ARRAY},
 	{"|.tif|.tiff|", "MM\0*", 4, "; it is a TIFF image: save it as PNG, or " ARRAY},
