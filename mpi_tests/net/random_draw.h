@@ -6,7 +6,6 @@
 #include <muster/base.h>
 
 #include "device/op.h"
-#include "op_cases.h"
 
 /* A stream of draws. */
 struct draw {
@@ -22,40 +21,26 @@ bool draw_chance(struct draw *d, int percent);
 /* Channels, multiples of 16 and others, at most `most`. */
 int draw_channels(struct draw *d, int most);
 enum mu_activation_kind draw_activation(struct draw *d);
-/* A pooling that leaves no window without an element, on an image of h x w. */
-struct mu_pooling draw_pooling(struct draw *d, int h, int w);
-/* Output size of a pooling along dimension i. */
-int draw_pooled(const struct mu_pooling *a, int i, int size);
-struct mu_upsampling draw_upsampling(struct draw *d);
-struct mu_pad draw_pad(struct draw *d, int h, int w);
+/* One whose gradient needs the input, with its parameter, if there is one. */
+struct mu_activation draw_smooth(struct draw *d);
+
+/* ---- of a tensor of this shape, with two or three axes of space ---- */
+
+/* For each axis a number from low to high, often the same for all. */
+void draw_each(struct draw *d, int low, int high, const struct mu_shape *in, int *v);
+/* Sides of a window: odd and equal, or any, at most `most`. */
+void draw_kernel(struct draw *d, int most, const struct mu_shape *in, int *kernel);
+/* A pooling that leaves no window without an element. */
+struct mu_pooling draw_pooling(struct draw *d, const struct mu_shape *in);
+struct mu_shape draw_pooled(const struct mu_pooling *a, const struct mu_shape *in);
+struct mu_upsampling draw_upsampling(struct draw *d, const struct mu_shape *in);
+struct mu_shape draw_upsampled(const struct mu_upsampling *a, const struct mu_shape *in);
+struct mu_pad draw_pad(struct draw *d, const struct mu_shape *in);
+struct mu_shape draw_padded(const struct mu_pad *a, const struct mu_shape *in);
+/* The same elements as (c, space...) of as many axes, or others. */
+struct mu_shape draw_reshaped(struct draw *d, const struct mu_shape *in);
 struct mu_group_norm draw_group_norm(struct draw *d, int channels);
 struct mu_lrn draw_lrn(struct draw *d);
-
-/* An operation with random shapes and attributes. */
-struct random_case {
-	struct op_case c;
-	union {
-		struct mu_convolution convolution;
-		struct mu_deconvolution deconvolution;
-		struct mu_upsampling upsampling;
-		struct mu_pad pad;
-		struct mu_group_norm group_norm;
-		struct mu_fully_connected dense;
-		struct mu_activation activation;
-		struct mu_pooling pooling;
-		struct mu_dropout dropout;
-		struct mu_batch_norm norm;
-		struct mu_lrn lrn;
-		struct mu_lstm lstm;
-		struct mu_layer_norm layer_norm;
-		struct mu_attention attention;
-		struct mu_positions positions;
-		struct mu_step step;
-	} attr;
-	struct mu_activation fused;
-	char name[320]; /* what it is, in full */
-};
-
-void random_case_init(struct random_case *r, struct draw *d);
+struct mu_element_loss draw_element_loss(struct draw *d);
 
 #endif

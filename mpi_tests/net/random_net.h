@@ -5,6 +5,8 @@
 
 #include "net/plan.h"
 
+enum { RANDOM_CLASSES = 4 };
+
 /* config->num_layers = seed << 32 | number of the case; seed < 2^31. */
 extern const struct mu_network random_network;
 

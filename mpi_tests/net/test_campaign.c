@@ -15,12 +15,11 @@
 
 #include "../lib/check.h"
 #include "op_rig.h"
-#include "random_draw.h"
-#include "random_net.h"
-#include "net/plan.h"
+#include "random_op.h"
+#include "random_train.h"
 
 /* The case that runs, for the message of a crash inside a kernel. */
-static char running[400];
+static char running[600];
 
 static void tell_crash(int number)
 {
@@ -39,22 +38,6 @@ static void fail_case(const char *what)
 	check_true(false, __FILE__, __LINE__, what);
 	mu_trace_print(stderr, "campaign");
 	mu_trace_clear();
-}
-
-/* Largest difference by the largest size of `should`, or by `least` where that is larger. */
-static double distance(const float *is, const float *should, size_t n, double least)
-{
-	double size = least, worst = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		double error = fabs((double)is[i] - (double)should[i]);
-
-		if (!isfinite(error))
-			return INFINITY;
-		worst = fmax(worst, error);
-		size = fmax(size, fabs((double)should[i]));
-	}
-	return worst / size;
 }
 
 /* ---- operations ---- */
@@ -86,12 +69,18 @@ static void compare_op(const struct op_rig *rig, const struct op_rig *ref)
 
 	for (int i = 0; i < ref->n_blocks; i++) {
 		const struct op_block *b = &rig->blocks[i];
-		double error = distance(b->v, ref->blocks[i].v, b->n, 0.1);
+		double error = random_distance(b->v, ref->blocks[i].v, b->n, 0.1);
 
 		if (error <= op_tolerance)
 			continue;
 		snprintf(text, sizeof text, "array %d (kind %d) differs by %.1e", b->index,
 			 (int)b->what, error);
+		fail_case(text);
+	}
+	if (!(fabs(rig->batch.loss - ref->batch.loss) <=
+	      op_tolerance * (1 + fabs(ref->batch.loss)))) {
+		snprintf(text, sizeof text, "the loss is %g, not %g", rig->batch.loss,
+			 ref->batch.loss);
 		fail_case(text);
 	}
 }
@@ -129,166 +118,7 @@ static void test_op(struct draw *d, struct mu_device *device, struct mu_device *
 
 /* ---- networks ---- */
 
-enum { CLASSES = 4, MAX_BATCH = 5 };
-
-struct job {
-	struct mu_net_config net;
-	size_t batch, count;
-	uint64_t seed; /* of weights and data */
-};
-
-/* A network on one device: what its last step found, in plain order. */
-struct trained {
-	struct mu_net *net;
-	struct mu_plan *plan, *infer;
-	float *weights, *gradients, *plain;
-	float *probabilities[2]; /* training, inference */
-	double loss[2];
-	float labels[MAX_BATCH];
-	uint32_t ids[MAX_BATCH];
-};
-
-static bool ends_in(const char *name, const char *end)
-{
-	size_t n = strlen(name), m = strlen(end);
-
-	return n >= m && strcmp(name + n - m, end) == 0;
-}
-
-static float weight_value(const struct mu_random *key, const char *name, size_t fan_in, size_t i)
-{
-	float u = 2 * mu_random_uniform(key, i) - 1;
-
-	if (ends_in(name, "_weight"))
-		return u * sqrtf(6 / (float)fan_in);
-	return ends_in(name, "_gamma") || ends_in(name, "_var") ? 1 + u / 4 : u / 4;
-}
-
-static enum mu_status fill_weights(struct trained *t, const struct job *job)
-{
-	enum mu_status st = MU_OK;
-	size_t n;
-	const struct mu_slice *slices = mu_plan_slices(t->plan, &n);
-
-	for (size_t k = 0; k < n; k++) {
-		struct mu_random key = {
-			.seed = job->seed, .purpose = MU_RANDOM_TEST, .sample = 100 + k};
-		size_t fan_in = slices[k].n / mu_plan_slice_shape(t->plan, k)->dims[0];
-
-		for (size_t i = 0; i < slices[k].n; i++)
-			t->plain[i] = weight_value(&key, slices[k].name, fan_in, i);
-		MU_TRY(mu_plan_slice_from_plain(t->plan, k, t->plain, t->weights));
-	}
-out:
-	return st;
-}
-
-static enum mu_status start(struct trained *t, const struct job *job, struct mu_device *device)
-{
-	enum mu_status st = MU_OK;
-	size_t n;
-
-	MU_TRY(mu_net_new_from(&t->net, &random_network, &job->net));
-	MU_TRY(mu_plan_new(&t->plan, t->net, device, job->batch, MU_PHASE_TRAIN, NULL));
-	MU_TRY(mu_plan_new(&t->infer, t->net, device, job->batch, MU_PHASE_INFER, t->plan));
-	n = mu_plan_n(t->plan);
-	MU_TRY(MU_ALLOC(t->weights, n, "weights"));
-	MU_TRY(MU_ALLOC(t->gradients, n, "gradients"));
-	MU_TRY(MU_ALLOC(t->plain, n, "plain gradients"));
-	for (int i = 0; i < 2; i++)
-		MU_TRY(MU_ALLOC(t->probabilities[i], job->batch * CLASSES, "probabilities"));
-	MU_TRY(fill_weights(t, job));
-	MU_TRY(mu_plan_bind(t->plan, t->weights, t->gradients));
-	MU_TRY(mu_plan_bind(t->infer, t->weights, NULL));
-out:
-	return st;
-}
-
-static void stop(struct trained *t)
-{
-	mu_plan_free(t->infer);
-	mu_plan_free(t->plan);
-	mu_net_free(t->net);
-	mu_free(t->weights);
-	mu_free(t->gradients);
-	mu_free(t->plain);
-	mu_free(t->probabilities[0]);
-	mu_free(t->probabilities[1]);
-}
-
-static enum mu_status forward(struct trained *t, const struct job *job, int phase)
-{
-	enum mu_status st = MU_OK;
-	struct mu_plan *plan = phase ? t->infer : t->plan;
-	struct mu_random key = {.seed = job->seed, .purpose = MU_RANDOM_TEST, .sample = 1};
-	const float *found;
-	size_t n = job->batch * mu_shape_sample(&job->net.shape);
-
-	for (size_t i = 0; i < n; i++)
-		mu_plan_input(plan)[i] = 2 * mu_random_uniform(&key, i) - 1;
-	for (size_t i = 0; i < job->batch; i++) {
-		t->labels[i] = (float)mu_random_below(&key, i, CLASSES);
-		t->ids[i] = (uint32_t)(7 + 3 * i);
-	}
-	*mu_plan_batch(plan) = (struct mu_batch){
-		.labels = t->labels, .count = job->count, .seed = job->seed, .ids = t->ids};
-	for (size_t l = 0; l < mu_plan_layers(plan); l++)
-		MU_TRY(mu_plan_forward(plan, l));
-	found = mu_plan_probabilities(plan);
-	if (!found)
-		MU_FAIL(MU_ERR_DEVICE, "there are no probabilities");
-	memcpy(t->probabilities[phase], found, job->batch * CLASSES * sizeof(float));
-	t->loss[phase] = mu_plan_batch(plan)->loss;
-out:
-	return st;
-}
-
-/* Two steps, since a plan made once must serve many; then inference. */
-static enum mu_status train(struct trained *t, const struct job *job, struct mu_device *device)
-{
-	enum mu_status st = MU_OK;
-	size_t n;
-	const struct mu_slice *slices;
-
-	*t = (struct trained){.net = NULL};
-	MU_TRY(start(t, job, device));
-	for (int i = 0; i < 2; i++) {
-		MU_TRY(forward(t, job, 0));
-		for (size_t l = mu_plan_layers(t->plan); l-- > 0;)
-			MU_TRY(mu_plan_backward(t->plan, l));
-	}
-	slices = mu_plan_slices(t->plan, &n);
-	for (size_t k = 0, at = 0; k < n; at += slices[k++].n)
-		MU_TRY(mu_plan_slice_to_plain(t->plan, k, t->gradients, t->plain + at));
-	MU_TRY(forward(t, job, 1));
-out:
-	return st;
-}
-
-/*
- * Largest distance of the two. Gradients that are zero but for rounding (of a bias in front of
- * batch-norm) are seen by the largest gradient of the network.
- */
-static double compare_nets(const struct trained *t, const struct trained *ref, size_t batch)
-{
-	double worst = 0, size = 1e-3;
-	size_t n, total = 0;
-	const struct mu_slice *slices = mu_plan_slices(ref->plan, &n);
-
-	for (int i = 0; i < 2; i++) {
-		worst = fmax(worst, fabs(t->loss[i] - ref->loss[i]) / (1 + ref->loss[i]));
-		worst = fmax(worst, distance(t->probabilities[i], ref->probabilities[i],
-					     batch * CLASSES, 1));
-	}
-	for (size_t k = 0; k < n; k++)
-		total += slices[k].n;
-	for (size_t i = 0; i < total; i++)
-		size = fmax(size, fabs((double)ref->plain[i]));
-	for (size_t k = 0, at = 0; k < n; at += slices[k++].n)
-		worst = fmax(worst,
-			     distance(t->plain + at, ref->plain + at, slices[k].n, 0.02 * size));
-	return worst;
-}
+enum { MAX_BATCH = 5 };
 
 /*
  * An input of relu, or the second largest value of a pooling, may lie within rounding of where the
@@ -299,44 +129,91 @@ static const double net_tolerance = 1e-3;
 enum { TRIES = 4 };
 
 /* tell: print the layers of a network that differs. */
-static double try_net(const struct job *job, struct mu_device *device, struct mu_device *ref,
+static double try_net(const struct random_job *job, struct mu_device *device, struct mu_device *ref,
 		      bool tell)
 {
-	struct trained t, truth;
+	struct random_job plain = *job;
+	struct trained t = {.net = NULL}, truth;
 	double error = INFINITY;
 
-	if (train(&truth, job, ref) == MU_OK && train(&t, job, device) == MU_OK)
-		error = compare_nets(&t, &truth, job->batch);
+	plain.net.recompute = MU_RECOMPUTE_NONE;
+	if (trained_run(&truth, &plain, ref, 0) == MU_OK &&
+	    trained_run(&t, job, device, 0) == MU_OK)
+		error = trained_distance(&t, &truth);
 	else
 		fail_case("the network failed");
 	if (tell && error > net_tolerance && truth.plan)
 		mu_plan_summary(truth.plan, stderr);
-	stop(&t);
-	stop(&truth);
+	trained_free(&t);
+	trained_free(&truth);
 	return error;
+}
+
+static void compare_bits(const struct trained *t, const struct trained *should, const char *what)
+{
+	const char *apart = trained_differs(t, should);
+	char text[120];
+
+	if (!apart)
+		return;
+	snprintf(text, sizeof text, "%s: not the same bits: %s", what, apart);
+	fail_case(text);
+	mu_plan_summary(t->plan, stderr);
+}
+
+/* Neither what is computed again nor where it is cut into parts changes a bit. */
+static void test_same(struct random_job *job, struct mu_device *device, uint64_t seed_of_cuts)
+{
+	struct random_job plain = *job;
+	struct trained t = {.net = NULL}, parts = {.net = NULL}, should;
+
+	plain.net.recompute = MU_RECOMPUTE_NONE;
+	if (trained_run(&should, &plain, device, 0) == MU_OK &&
+	    trained_run(&t, job, device, 0) == MU_OK &&
+	    trained_run(&parts, job, device, seed_of_cuts) == MU_OK) {
+		compare_bits(&t, &should, "computed again");
+		compare_bits(&parts, &t, "in parts");
+	} else {
+		fail_case("the network failed");
+	}
+	trained_free(&parts);
+	trained_free(&t);
+	trained_free(&should);
+}
+
+static struct random_job draw_job(struct draw *d)
+{
+	struct random_job job = {.net = {.network = "random", .classes = RANDOM_CLASSES},
+				 .batch = (size_t)draw_int(d, 1, MAX_BATCH)};
+	const bool volume = draw_chance(d, 40);
+
+	job.net.num_layers = (long)(d->key.seed << 32 | d->key.sample);
+	job.net.recompute = (enum mu_recompute)draw_int(d, 0, MU_RECOMPUTE_N - 1);
+	job.net.shape.ndims = volume ? 5 : 4;
+	job.net.shape.dims[1] = (size_t)draw_channels(d, volume ? 8 : 20);
+	for (int i = 2; i < job.net.shape.ndims; i++)
+		job.net.shape.dims[i] = (size_t)draw_int(d, 1, volume ? 6 : 14);
+	job.count = draw_chance(d, 30) ? (size_t)draw_int(d, 0, (int)job.batch) : job.batch;
+	job.smoothing = draw_chance(d, 20) ? 0.125f : 0;
+	return job;
 }
 
 static void test_net(struct draw *d, struct mu_device *device, struct mu_device *ref)
 {
-	struct job job = {.net = {.network = "random", .classes = CLASSES},
-			  .batch = (size_t)draw_int(d, 1, MAX_BATCH)};
+	struct random_job job = draw_job(d);
+	const uint64_t cuts = 1 + (uint64_t)draw_int(d, 0, 999);
 	double error = INFINITY;
 	char text[80];
 
-	job.net.num_layers = (long)(d->key.seed << 32 | d->key.sample);
-	job.net.shape.ndims = 4;
-	job.net.shape.dims[1] = (size_t)draw_channels(d, 20);
-	for (int i = 2; i < 4; i++)
-		job.net.shape.dims[i] = (size_t)draw_int(d, 1, 14);
-	job.count = draw_chance(d, 30) ? (size_t)draw_int(d, 0, (int)job.batch) : job.batch;
 	for (int i = 0; i < TRIES && error > net_tolerance; i++) {
 		job.seed = 1 + (uint64_t)i;
 		error = try_net(&job, device, ref, i == TRIES - 1);
 	}
-	if (error <= net_tolerance)
-		return;
 	snprintf(text, sizeof text, "a network differs by %.1e", error);
-	fail_case(text);
+	if (error > net_tolerance)
+		fail_case(text);
+	else
+		test_same(&job, draw_chance(d, 30) ? ref : device, cuts);
 }
 
 /* ---- the campaign ---- */
