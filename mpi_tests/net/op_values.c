@@ -267,11 +267,11 @@ out:
  * Targets of a loss by element are odd multiples of 1/16 between 0 and 1, far enough from kinks.
  * Behind a fused relu: inputs and weights are multiples of 1/4 of size <= 1, the bias an odd
  * multiple of 1/32. So every sum has size >= 1/32, and one value moved by 1/64 does not change its
- * sign. All sums are exact in float.
+ * sign. All sums are exact in float. Of an output that is restored rounding must show.
  */
 static enum kind_of_values input_kind(const struct op_case *c)
 {
-	if (c->fused && c->fused->kind == MU_ACTIVATION_RELU)
+	if (c->fused && c->fused->kind == MU_ACTIVATION_RELU && !c->restored)
 		return QUARTERS;
 	if (c->kind == MU_OP_POOLING && !((const struct mu_pooling *)c->attr)->average)
 		return DISTINCT;

@@ -65,21 +65,28 @@ static int forward_args(struct cpu_plan *p, const struct norm *b, struct cpu_arg
 	return n;
 }
 
-/* The output with given statistics: in inference, and to restore it. */
+/* The output with given statistics: in inference, and to restore it. That is a training's, with
+ * the workspace written again: oneDNN's loops of inference round a fused ReLU's input otherwise. */
 static enum mu_status plan_normalise(struct cpu_plan *p, struct norm *b)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_batch_norm *a = p->op->attr;
+	const bool trains = p->op->phase == MU_PHASE_TRAIN;
 	const struct cpu_request request = {.kind = CPU_BATCH_NORM,
-					    .prop = dnnl_forward_inference,
+					    .prop = trains ? dnnl_forward_training
+							   : dnnl_forward_inference,
 					    .src = &b->data,
 					    .eps = a->eps,
 					    .flags = b->flags | (unsigned)dnnl_use_global_stats};
 	dnnl_primitive_desc_t pd = NULL;
-	struct cpu_arg args[6];
+	struct cpu_arg args[7];
+	int n;
 
 	MU_TRY(mu_cpu_describe(p, &request, &pd));
-	MU_TRY(mu_cpu_step(p, pd, forward_args(p, b, args), args));
+	n = forward_args(p, b, args);
+	if (trains && p->op->fusion.activation)
+		args[n++] = (struct cpu_arg){DNNL_ARG_WORKSPACE, b->positive};
+	MU_TRY(mu_cpu_step(p, pd, n, args));
 out:
 	return st;
 }
