@@ -4,11 +4,13 @@
  * Convolutions in half precision by engines of cuDNN's that a table names, each phase by another
  * one: gradients as near to ref's in float32 as by cuDNN's own choice. A number that no engine has
  * is direct. With bias and activation, with stride, with groups, with a batch-norm behind. cuDNN
- * lists from two to more than 40 of them (on an H100).
+ * lists from two to more than 40 of them (on an H100). Of images and volumes.
  */
 #include "one_step.h"
 
-enum { BATCH = 4, CHANNELS = 8, SIDE = 6, CLASSES = 3, LAYERS = 4, LAST_ENGINE = 39 };
+enum { BATCH = 4, MOST_VALUES = 8 * 3 * 6 * 6, CLASSES = 3, LAYERS = 4, LAST_ENGINE = 39 };
+
+static const struct mu_shape samples_of[] = {MU_SAMPLE(8, 6, 6), MU_SAMPLE(8, 3, 6, 6)};
 
 static const char *const layers[LAYERS] = {"biased", "strided", "grouped", "normed"};
 
@@ -34,22 +36,25 @@ static enum mu_status build(struct mu_net *net, const struct mu_net_config *conf
 	return MU_OK;
 }
 
-static const struct mu_network network = {.name = "engines",
-					  .shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
-					  .classes = CLASSES,
-					  .build = build};
+static const struct mu_network network = {
+	.name = "engines", .shape = MU_SAMPLE(8, 6, 6), .classes = CLASSES, .build = build};
+
+/* What is trained, in which numbers. */
+struct wanted {
+	struct mu_shape sample;
+	enum mu_dtype dtype;
+};
 
 /* A step of training. engines: of the phases; NULL: the device chooses. */
-static bool run(struct one_step *r, const char *device, enum mu_dtype dtype, const int *engines)
+static bool run(struct one_step *r, const char *device, const struct wanted *w, const int *engines)
 {
-	const struct mu_net_config config = {.shape = MU_SAMPLE(CHANNELS, SIDE, SIDE),
-					     .classes = CLASSES};
+	const struct mu_net_config config = {.shape = w->sample, .classes = CLASSES};
 	static const float labels[BATCH] = {0, 1, 2, 0};
 	struct mu_convolution_choice choices[LAYERS];
-	float samples[BATCH * CHANNELS * SIDE * SIDE];
-	const size_t n = sizeof samples / sizeof *samples;
+	float samples[BATCH * MOST_VALUES];
+	const size_t n = BATCH * mu_shape_sample(&w->sample);
 
-	if (!one_step_open(r, device, dtype))
+	if (!one_step_open(r, device, w->dtype))
 		return false;
 	for (int i = 0; i < LAYERS; i++) {
 		snprintf(choices[i].layer, sizeof choices[i].layer, "%s", layers[i]);
@@ -69,9 +74,9 @@ static bool run(struct one_step *r, const char *device, enum mu_dtype dtype, con
 	return one_step_run(r, samples, n, labels);
 }
 
-static bool ran(struct one_step *r, const char *device, enum mu_dtype dtype, const int *engines)
+static bool ran(struct one_step *r, const char *device, const struct wanted *w, const int *engines)
 {
-	if (CHECK(run(r, device, dtype, engines)))
+	if (CHECK(run(r, device, w, engines)))
 		return true;
 	mu_trace_print(stderr, device);
 	mu_trace_clear();
@@ -103,16 +108,17 @@ static void check_engines(const struct one_step *r, const int *engines)
 	CHECK(engines[0] == LAST_ENGINE || 3 * as_asked >= 2 * found);
 }
 
-static void compare(enum mu_dtype dtype)
+static void compare(const struct wanted *w)
 {
+	const struct wanted exact = {w->sample, MU_FLOAT32};
 	static const int asked[][MU_CONVOLUTION_PHASES] = {
 		{0, 0, 0}, {1, 0, 1}, {0, 1, 0}, {LAST_ENGINE, LAST_ENGINE, LAST_ENGINE}};
 	struct one_step ref, usual, r;
-	bool both = ran(&ref, "ref", MU_FLOAT32, NULL);
+	bool both = ran(&ref, "ref", &exact, NULL);
 
-	both = ran(&usual, "gpu:0", dtype, NULL) && both;
+	both = ran(&usual, "gpu:0", w, NULL) && both;
 	for (size_t i = 0; both && i < sizeof asked / sizeof *asked; i++) {
-		if (ran(&r, "gpu:0", dtype, asked[i])) {
+		if (ran(&r, "gpu:0", w, asked[i])) {
 			check_engines(&r, asked[i]);
 			for (size_t k = 0; k < ref.n_slices; k++)
 				CHECK(one_step_distance(&r, &ref, &ref.slices[k]) <=
@@ -130,7 +136,9 @@ int main(void)
 	if (!one_step_has_gpu())
 		return CHECK_SKIPPED;
 	mu_log_configure(&(struct mu_log_config){.level = MU_LOG_WARN});
-	compare(MU_FLOAT16);
-	compare(MU_BFLOAT16);
+	for (size_t i = 0; i < sizeof samples_of / sizeof *samples_of; i++) {
+		compare(&(struct wanted){samples_of[i], MU_FLOAT16});
+		compare(&(struct wanted){samples_of[i], MU_BFLOAT16});
+	}
 	return check_failures() ? 1 : 0;
 }

@@ -24,8 +24,8 @@ static const struct rule {
 #define RULE(kind, name, type, fewest, most) \
 	{CUDNN_BACKEND_##kind##_DESCRIPTOR, CUDNN_ATTR_##name, type, fewest, most}
 	RULE(TENSOR, TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
-	RULE(TENSOR, TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, 4),
-	RULE(TENSOR, TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, 4),
+	RULE(TENSOR, TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, 5),
+	RULE(TENSOR, TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, 5),
 	RULE(TENSOR, TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, 1),
 	RULE(TENSOR, TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, 1),
 	RULE(TENSOR, TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 0, 1),
@@ -53,10 +53,10 @@ static const struct rule {
 	RULE(CONVOLUTION, CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1),
 	RULE(CONVOLUTION, CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1),
 	RULE(CONVOLUTION, CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, 1),
-	RULE(CONVOLUTION, CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, 2),
-	RULE(CONVOLUTION, CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, 2),
-	RULE(CONVOLUTION, CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, 2),
-	RULE(CONVOLUTION, CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, 2),
+	RULE(CONVOLUTION, CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, 3),
+	RULE(CONVOLUTION, CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, 3),
+	RULE(CONVOLUTION, CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, 3),
+	RULE(CONVOLUTION, CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, 3),
 #define CONVOLUTION(kind, phase, x, w, y) \
 	RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_CONV_DESC, PART, 1, 1), \
 		RULE(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##phase##_##x, PART, 1, \
@@ -156,25 +156,28 @@ static void keep_tensor(struct part *plan, int i, const struct part *t, struct p
 	const int64_t *n = numbers_of(t, CUDNN_ATTR_TENSOR_DIMENSIONS);
 	const int64_t *strides = numbers_of(t, CUDNN_ATTR_TENSOR_STRIDES);
 	const cudnnDataType_t type = word_of(t, CUDNN_ATTR_TENSOR_DATA_TYPE);
-
+	const int n_dims = (int)find(t, CUDNN_ATTR_TENSOR_DIMENSIONS)->n;
 	const int plain = to && type == CUDNN_DATA_FLOAT;
+	int64_t step = plain ? 1 : n[1];
 
-	if (plain)
-		NEED(strides[3] == 1 && strides[2] == n[3] && strides[1] == n[2] * n[3]);
-	else
-		NEED(strides[1] == 1 && strides[3] == n[1] && strides[2] == n[1] * n[3]);
-	NEED(strides[0] == n[1] * n[2] * n[3]);
+	NEED(find(t, CUDNN_ATTR_TENSOR_STRIDES)->n == n_dims);
+	for (int d = n_dims - 1; d > 1; step *= n[d--])
+		NEED(strides[d] == step);
+	NEED(strides[1] == (plain ? step : 1));
+	step *= plain ? n[1] : 1;
+	NEED(strides[0] == step);
 	plan->numbers[i] = *numbers_of(t, CUDNN_ATTR_TENSOR_UNIQUE_ID);
 	plan->alignment[i] = *numbers_of(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-	plan->nbytes[i] = n[0] * n[1] * n[2] * n[3] * (type == CUDNN_DATA_FLOAT ? 4 : 2);
+	plan->nbytes[i] = n[0] * step * (type == CUDNN_DATA_FLOAT ? 4 : 2);
 	for (int k = 0; k < i; k++)
 		NEED(plan->numbers[k] != plan->numbers[i]);
 	if (to)
 		to->like = (struct cudnnTensorStruct){
 			plain ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC,
 			type,
-			{(int)n[0], (int)n[1], (int)n[2], (int)n[3], 1},
-			.n_dims = 4};
+			{(int)n[0], (int)n[1], (int)n[n_dims - 2], (int)n[n_dims - 1],
+			 n_dims > 4 ? (int)n[2] : 1},
+			.n_dims = n_dims};
 }
 
 static int out_size(const struct pretend_convolution *k, int i)
@@ -232,12 +235,36 @@ static void keep_sums(struct part *plan, const struct part *stats, const struct 
 	plan->n_arrays = 5;
 }
 
+/* Height, width, depth. */
+static void keep_window(struct pretend_convolution *k, const struct part *shape)
+{
+	const int axes = k->x.like.n_dims - 2;
+
+	NEED(*numbers_of(shape, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == axes);
+	NEED(find(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->n == axes &&
+	     find(shape, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)->n == axes &&
+	     find(shape, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)->n == axes &&
+	     find(shape, CUDNN_ATTR_CONVOLUTION_DILATIONS)->n == axes);
+	k->shape.stride[2] = k->shape.dilation[2] = 1;
+	for (int from = 0; from < axes; from++) {
+		const int i = (from + 5 - axes) % 3;
+
+		k->shape.pad[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)[from];
+		k->shape.stride[i] =
+			(int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)[from];
+		k->shape.dilation[i] =
+			(int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_DILATIONS)[from];
+	}
+	for (int i = 0; i < 3; i++)
+		NEED(k->y.like.n[2 + i] == out_size(k, i));
+}
+
 /* A convolution, forward also with sums of its output behind it, or a program. */
 static int compile(struct part *plan, const struct part *graph)
 {
 	const struct attribute *ops = find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
 	const struct part *op = ops->v.pointers[0], *last = ops->v.pointers[ops->n - 1];
-	const struct part *shape, *y;
+	const struct part *y;
 	const struct phase *p = phases;
 	struct pretend_convolution *k = &plan->work;
 
@@ -257,16 +284,8 @@ static int compile(struct part *plan, const struct part *graph)
 	keep_tensor(plan, 2, y, &k->y);
 	if (ops->n == 2)
 		keep_sums(plan, last, y);
-	shape = part_of(op, p->shape);
 	k->shape.groups = k->x.like.n[1] / k->w.like.n[1];
-	k->shape.stride[2] = k->shape.dilation[2] = 1;
-	for (int i = 0; i < 2; i++) {
-		k->shape.pad[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)[i];
-		k->shape.stride[i] =
-			(int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)[i];
-		k->shape.dilation[i] = (int)numbers_of(shape, CUDNN_ATTR_CONVOLUTION_DILATIONS)[i];
-		NEED(k->y.like.n[2 + i] == out_size(k, i));
-	}
+	keep_window(k, part_of(op, p->shape));
 	NEED(k->x.like.n[0] == k->y.like.n[0] && k->w.like.n[0] == k->y.like.n[1]);
 	k->out = p->out;
 	return ops->n == 1 || sums_are_supported(k);

@@ -19,6 +19,7 @@ static dnn_part rows(const struct shape *s, int number, int64_t heads, int64_t s
 		     int64_t step, bool transposed)
 {
 	struct dnn_tensor t = {.type = s->of->type,
+			       .ndims = 4,
 			       .number = number,
 			       .sizes = {s->of->n, heads, s->of->steps, s->of->d},
 			       .strides = {sample, head, step, 1}};
@@ -56,6 +57,7 @@ static dnn_part scores(const struct shape *s, cudnnDataType_t type, bool transpo
 	const int64_t n = s->of->steps, heads = s->of->heads;
 	const struct dnn_tensor t = {
 		.type = type,
+		.ndims = 4,
 		.number = DNN_COMPUTED,
 		.sizes = {s->of->n, heads, n, n},
 		.strides = {heads * n * n, n * n, transposed ? 1 : n, transposed ? n : 1}};
@@ -68,6 +70,7 @@ static dnn_part per_query(const struct shape *s, int number)
 {
 	const int64_t n = s->of->steps, heads = s->of->heads;
 	const struct dnn_tensor t = {.type = CUDNN_DATA_FLOAT,
+				     .ndims = 4,
 				     .number = number,
 				     .sizes = {s->of->n, heads, n, 1},
 				     .strides = {heads * n, n, 1, 1}};
@@ -78,6 +81,7 @@ static dnn_part per_query(const struct shape *s, int number)
 static dnn_part by_value(const struct shape *s, int array)
 {
 	const struct dnn_tensor t = {.type = CUDNN_DATA_FLOAT,
+				     .ndims = 4,
 				     .number = array,
 				     .by_value = true,
 				     .sizes = {1, 1, 1, 1},
@@ -221,6 +225,7 @@ static dnn_part add_row_sums(const struct shape *s, dnn_part dy, dnn_part y)
 {
 	const int64_t d = s->of->d, steps = s->of->steps, heads = s->of->heads;
 	const struct dnn_tensor t = {.type = CUDNN_DATA_FLOAT,
+				     .ndims = 4,
 				     .number = DNN_COMPUTED,
 				     .sizes = {s->of->n, heads, steps, d},
 				     .strides = {heads * steps * d, steps * d, heads * d, 1}};

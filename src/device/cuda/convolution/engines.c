@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of images by engines of cuDNN's graph API, in half precision and TF32: see graph.h.
- * Those of volumes take algorithms. */
+/* Convolutions by engines of cuDNN's graph API, in half precision and TF32: see graph.h. */
 #include "device/cuda/convolution/graph.h"
 
 #include <muster/base.h>
@@ -8,19 +7,15 @@
 static struct dnn_convolution describe(const struct mu_op *op)
 {
 	const struct mu_convolution *a = op->attr;
-	const size_t *n = op->inputs[0]->shape.dims;
+	const struct mu_shape *in = &op->inputs[0]->shape;
+	const struct mu_window w = mu_window_of_convolution(a, in);
 
-	return (struct dnn_convolution){
-		.type = mu_cuda_dnn_type(op->inputs[0]->layout),
-		.plain = !op->inputs[0]->layout,
-		.in = {(int64_t)n[0], (int64_t)n[1], (int64_t)n[2], (int64_t)n[3]},
-		.filters = (int64_t)mu_cuda_row(op->outputs[0]),
-		.kernel = {a->kernel[0], a->kernel[1]},
-		.pad = {a->pad[0], a->pad[1]},
-		.stride = {mu_dnn_one_or(a->stride[0]), mu_dnn_one_or(a->stride[1])},
-		.dilate = {mu_dnn_one_or(a->dilate[0]), mu_dnn_one_or(a->dilate[1])},
-		.groups = mu_dnn_one_or(a->groups),
-	};
+	return mu_dnn_describe(&w, in,
+			       &(struct dnn_convolution){
+				       .type = mu_cuda_dnn_type(op->inputs[0]->layout),
+				       .plain = !op->inputs[0]->layout,
+				       .filters = (int64_t)mu_cuda_row(op->outputs[0]),
+				       .groups = mu_dnn_one_or(a->groups)});
 }
 
 /* In training, for a batch-norm. */
@@ -54,8 +49,6 @@ void mu_cuda_plan_engine(struct cuda_device *d, struct mu_op *op, enum mu_convol
 				      .allow_tf32 = d->device->allow_tf32};
 	enum mu_convolution_algorithm all[MU_CONVOLUTION_PHASES], asked;
 
-	if (op->inputs[0]->shape.ndims != 4)
-		return;
 	mu_convolution_requested(d->device, op->name, all);
 	asked = all[phase];
 	if (asked >= MU_CONVOLUTION_ENGINE && (op->inputs[0]->layout || request.allow_tf32))

@@ -2,6 +2,8 @@
 /* Convolutions by cuDNN's graph API: see graph.h. */
 #include "device/cuda/convolution/graph.h"
 
+#include <string.h>
+
 #include <muster/base.h>
 
 const char *mu_dnn_pattern_name(enum dnn_pattern pattern)
@@ -18,34 +20,52 @@ const char *mu_dnn_pattern_name(enum dnn_pattern pattern)
 	return names[pattern];
 }
 
+struct dnn_convolution mu_dnn_describe(const struct mu_window *w, const struct mu_shape *in,
+				       const struct dnn_convolution *like)
+{
+	struct dnn_convolution c = *like;
+
+	c.axes = in->ndims - 2;
+	for (int i = 0; i < in->ndims; i++)
+		c.in[i] = (int64_t)in->dims[i];
+	for (int i = 0; i < c.axes; i++) {
+		const int from = w->first + i;
+
+		c.kernel[i] = (int64_t)w->kernel[from];
+		c.pad[i] = (int64_t)w->pad[from];
+		c.stride[i] = (int64_t)w->stride[from];
+		c.dilate[i] = (int64_t)w->dilate[from];
+	}
+	return c;
+}
+
 bool mu_dnn_fuses(const struct dnn_convolution *c)
 {
-	return c->type == CUDNN_DATA_HALF && c->groups == 1 && c->in[1] % 8 == 0 &&
-	       c->filters % 8 == 0;
+	return c->axes == 2 && c->type == CUDNN_DATA_HALF && c->groups == 1 &&
+	       c->in[1] % 8 == 0 && c->filters % 8 == 0;
 }
 
 /* ---- tensors ---- */
 
-/* Of sizes (n, c, h, w), in the order of the convolution's in memory. */
+/* Of sizes (n, c, space), in the order of the convolution's in memory. */
 static dnn_part tensor(struct dnn_graph *g, const struct dnn_convolution *c, cudnnDataType_t type,
 		       const int64_t *n, int number)
 {
-	const bool plain = c->plain;
-	const struct dnn_tensor t = {
-		.type = type,
-		.number = number,
-		.sizes = {n[0], n[1], n[2], n[3]},
-		.strides = {n[1] * n[2] * n[3], plain ? n[2] * n[3] : 1, plain ? n[3] : n[1] * n[3],
-			    plain ? 1 : n[1]},
-	};
+	struct dnn_tensor t = {.type = type, .number = number, .ndims = 2 + c->axes};
+	int64_t step = c->plain ? 1 : n[1];
 
+	for (int i = t.ndims - 1; i > 1; step *= n[i--])
+		t.strides[i] = step;
+	t.strides[1] = c->plain ? step : 1;
+	t.strides[0] = c->plain ? step * n[1] : step;
+	memcpy(t.sizes, n, sizeof t.sizes);
 	return mu_dnn_tensor(g, &t);
 }
 
 static dnn_part per_channel(struct dnn_graph *g, const struct dnn_convolution *c,
 			    cudnnDataType_t type, int64_t channels, int number)
 {
-	return tensor(g, c, type, (const int64_t[]){1, channels, 1, 1}, number);
+	return tensor(g, c, type, (const int64_t[MU_MAX_DIMS]){1, channels, 1, 1, 1}, number);
 }
 
 /* ---- operations ---- */
@@ -54,16 +74,16 @@ static dnn_part convolution(struct dnn_graph *g, const struct dnn_convolution *c
 {
 	const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
 	const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-	const int64_t dims = 2;
+	const int64_t n = c->axes;
 	dnn_part d = mu_dnn_begin(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
 
 	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
 	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, c->dilate);
-	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, c->stride);
-	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, c->pad);
-	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, c->pad);
-	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims);
+	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, n, c->dilate);
+	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, n, c->stride);
+	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, n, c->pad);
+	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, n, c->pad);
+	mu_dnn_set(g, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &n);
 	mu_dnn_end(g, d, "a convolution");
 	return d;
 }
@@ -160,11 +180,17 @@ static int64_t out_size(const struct dnn_convolution *c, int i)
 static void add_pattern(struct dnn_graph *g, const struct dnn_convolution *c,
 			enum dnn_pattern pattern)
 {
-	const int64_t weight[] = {c->filters, c->in[1] / c->groups, c->kernel[0], c->kernel[1]};
-	const int64_t out[] = {c->in[0], c->filters, out_size(c, 0), out_size(c, 1)};
-	dnn_part w = tensor(g, c, c->type, weight, DNN_W), y = tensor(g, c, c->type, out, DNN_Y);
-	dnn_part x = tensor(g, c, c->type, c->in, DNN_X);
+	int64_t weight[MU_MAX_DIMS] = {c->filters, c->in[1] / c->groups};
+	int64_t out[MU_MAX_DIMS] = {c->in[0], c->filters};
+	dnn_part w, x, y;
 
+	for (int i = 0; i < c->axes; i++) {
+		weight[2 + i] = c->kernel[i];
+		out[2 + i] = out_size(c, i);
+	}
+	w = tensor(g, c, c->type, weight, DNN_W);
+	y = tensor(g, c, c->type, out, DNN_Y);
+	x = tensor(g, c, c->type, c->in, DNN_X);
 	switch (pattern) {
 	case DNN_DATA: add_convolution(g, c, MU_CONVOLUTION_DATA, x, w, y); return;
 	case DNN_WEIGHTS:

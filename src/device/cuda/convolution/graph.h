@@ -22,6 +22,7 @@
 #define DEVICE_CUDA_CONVOLUTION_GRAPH_H
 
 #include "device/cuda/dnn/graph.h"
+#include "device/window.h"
 
 enum dnn_pattern {
 	DNN_FORWARD,
@@ -37,14 +38,17 @@ const char *mu_dnn_pattern_name(enum dnn_pattern pattern); /* "conv + statistics
 
 /*
  * cuDNN 9.19 plans DNN_FORWARD, DNN_DATA and DNN_WEIGHTS of every convolution of Muster's networks,
- * and the others at least where mu_dnn_fuses is true: of float16, one group, channels and filters
- * in eights.
+ * and the others at least where mu_dnn_fuses is true: of images, float16, one group, channels and
+ * filters in eights.
  */
 struct dnn_convolution {
 	cudnnDataType_t type; /* of x, w, y and their gradients */
-	bool plain;           /* (n, c, h, w) in memory; else channels are last */
-	int64_t in[4];        /* x: samples, channels, height, width */
-	int64_t filters, kernel[2], pad[2], stride[2], dilate[2], groups;
+	bool plain;           /* (n, c, space) in memory; else channels are last */
+	int axes;             /* of space: 2 or 3 */
+	int64_t in[MU_MAX_DIMS]; /* x: samples, channels, sizes in space */
+	int64_t filters, groups;
+	int64_t kernel[MU_MAX_SPACE], pad[MU_MAX_SPACE], stride[MU_MAX_SPACE],
+		dilate[MU_MAX_SPACE];
 };
 
 /* A stride, a dilation or a number of groups of struct mu_convolution, where 0 is 1. */
@@ -53,6 +57,9 @@ static inline int mu_dnn_one_or(int value)
 	return value ? value : 1;
 }
 
+/* `like`, with the sizes of an input and of a window over it. */
+struct dnn_convolution mu_dnn_describe(const struct mu_window *w, const struct mu_shape *in,
+				       const struct dnn_convolution *like);
 bool mu_dnn_fuses(const struct dnn_convolution *c);
 
 /* Numbers of the tensors' arrays: y and x or their gradients; sums are float32, and NULL where

@@ -72,7 +72,8 @@ struct dnn_tensor {
 	cudnnDataType_t type;
 	int number; /* of its array, or DNN_COMPUTED */
 	bool by_value;
-	int64_t sizes[4], strides[4];
+	int ndims;
+	int64_t sizes[MU_MAX_DIMS], strides[MU_MAX_DIMS];
 };
 dnn_part mu_dnn_tensor(struct dnn_graph *g, const struct dnn_tensor *t);
 
