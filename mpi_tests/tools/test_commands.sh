@@ -229,7 +229,12 @@ check() {
 		*) help_of "$BUILDDIR/muster" help "${2-}" && options_in_help "${@:3}" ;;
 		esac
 		;;
-	mpirun | srun)
+	buildah | apptainer)
+		for words in "${@:2}"; do
+			[[ $words != packaging/* ]] || [ -f "$SRCDIR/$words" ] || tells "there is no $words"
+		done
+		;;
+	mpirun | srun | podman) # an image muster begins with the command muster
 		split "${@:2}"
 		[ ${#rest[@]} = 0 ] || check "${rest[@]}"
 		;;
