@@ -70,6 +70,7 @@ enum mu_metric_use {
 	MU_METRIC_BEST_OF_SEQUENCES = 1 << 6,
 	MU_METRIC_OF_PLATEAU = 1 << 7,   /* decides when --lr-schedule plateau lowers the rate */
 	MU_METRIC_OF_TALLY = 1 << 8,     /* of validation alone, from mu_metrics.tally */
+	MU_METRIC_OF_WEIGHTS = 1 << 9,   /* in logs of a net that weighs targets: mu_net_weighs */
 };
 
 /* A number in the log, computed from the sums. */
@@ -92,7 +93,11 @@ struct mu_metric {
 
 enum mu_loss_output { MU_OUTPUT_PROBABILITIES, MU_OUTPUT_VALUES };
 
-/* What the value of a loss is a mean over: targets that are not ignored; all targets. */
+/*
+ * What metrics are means over: targets that are not ignored; all targets. Training minimises the
+ * sum over a sample's targets, by their weights, divided by the number of samples, also of those
+ * without a target that counts: MU_METRIC_IS_LOSS is the same function where all targets count one.
+ */
 enum mu_loss_mean { MU_MEAN_OF_COUNTED, MU_MEAN_OF_TARGETS };
 
 /* What forward found out, for `measure`. */
@@ -149,6 +154,8 @@ enum mu_status mu_loss_find(const struct mu_loss **out, const char *name);
 const struct mu_loss *mu_net_loss(const struct mu_net *net);
 /* Can it leave labels out? Losses of classes can, but not those of users. */
 bool mu_net_may_ignore(const struct mu_net *net);
+/* Does it leave some out, or have weights of classes? */
+bool mu_net_weighs(const struct mu_net *net);
 
 /* A loss that is alone, or a head of several, and what of the sums is its own. */
 struct mu_loss_part {

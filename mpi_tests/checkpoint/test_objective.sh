@@ -108,7 +108,9 @@ weights=1,1,1,1,1,1,1,1,1,1
 train 1 --network mlp $data --num-epochs 1
 plainly=$(grep -o 'Validation-.*' "$log")
 train 1 --network mlp $data --num-epochs 1 --class-weights $weights --model-prefix D
-[ "$(grep -o 'Validation-.*' "$log")" = "$plainly" ] || fail "weights of 1: $(grep -o 'Validation-.*' "$log")"
+[ "$(grep -o 'Validation-[^l].*' "$log")" = "$plainly" ] || fail "weights of 1: $(grep -o 'Validation-.*' "$log")"
+expect '^training minimises loss-by-sample: .*; cross-entropy is the mean of the targets that count, by weight'
+[ "$(sed -n 's/.*-loss-by-sample=//p' "$log")" = "$(sed -n 's/.*-cross-entropy=//p' "$log")" ] || fail "weights of 1"
 train 3 --network mlp $data --num-epochs 2 --class-weights 1,2,3,4,5,6,7,8,9,.5 --ignore-class 3 --model-prefix D \
 	--overwrite 1 --kv-store dist_sync
 last() { grep -o 'Validation-.*' "$log" | tail -n 2; }

@@ -107,7 +107,7 @@ static void check_best(const char *best_metric, size_t best, size_t end)
 	struct train_best b;
 	size_t epoch = 0;
 
-	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_OK);
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf, false) == MU_OK);
 	CHECK(metrics.mean == &own_metrics[1] && metrics.plateau == metrics.mean);
 	CHECK(metrics.n == 1 && strcmp(metrics.printed[0], "misses") == 0);
 	mu_train_best_open(&b, &engine, &metrics, &from);
@@ -128,17 +128,17 @@ static void test_own_loss(void)
 	check_best("hits", 2, 4);
 	check_best("errors", 4, 6); /* misses, by the other name */
 	check_best("loss", 4, 6);
-	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_OK);
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf, false) == MU_OK);
 	CHECK(metrics.n == 2 && metrics.of[1] == &own_metrics[0]);
 	conf.loss = "perplexity";
-	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_ERR_USAGE);
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf, false) == MU_ERR_USAGE);
 	CHECK(strstr(mu_trace_message(), "a loss of the test, whose metrics are: hits"));
 	mu_trace_clear();
 	conf = (struct conf){.best_metric = "accuracy"};
-	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_ERR_USAGE);
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf, false) == MU_ERR_USAGE);
 	mu_trace_clear();
 	conf = (struct conf){.target_accuracy = 0.5};
-	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf) == MU_ERR_USAGE);
+	CHECK(mu_engine_metrics_choose(&metrics, &own_loss, &conf, false) == MU_ERR_USAGE);
 	CHECK(strstr(mu_trace_message(), "has no accuracy"));
 	mu_trace_clear();
 }
@@ -191,11 +191,13 @@ struct model {
 };
 
 /* mlp with the weights that a run with seed 0 begins with. */
-static enum mu_status model_init(struct model *m, size_t batch)
+static enum mu_status model_init(struct model *m, size_t batch, const char *options)
 {
 	enum mu_status st = MU_OK;
-	const struct mu_net_config config = {
-		.network = "mlp", .shape = MU_SAMPLE(1, FIT_SIDE, FIT_SIDE), .classes = CLASSES};
+	const struct mu_net_config config = {.network = "mlp",
+					     .shape = MU_SAMPLE(1, FIT_SIDE, FIT_SIDE),
+					     .classes = CLASSES,
+					     .options = options};
 
 	MU_TRY(mu_device_open(&m->device, "ref", 1));
 	MU_TRY(mu_net_new(&m->net, &config));
@@ -252,7 +254,7 @@ static enum mu_status compute(struct expected *e, size_t n)
 	double logs = 0;
 
 	*e = (struct expected){0};
-	MU_TRY(model_init(&m, 1));
+	MU_TRY(model_init(&m, 1, NULL));
 	for (size_t i = 0; i < n; i++) {
 		const float *p;
 		double own, larger = 0;
@@ -348,7 +350,7 @@ static void test_smoothing(const struct job *job)
 		 "--model-prefix %s/smooth",
 		 job->folder, job->store, job->folder);
 	CHECK(fit_run(job->comm, line) == MU_OK);
-	if (job->rank != 0 || !CHECK(model_init(&m, FIT_TRAIN) == MU_OK))
+	if (job->rank != 0 || !CHECK(model_init(&m, FIT_TRAIN, NULL) == MU_OK))
 		return;
 	mu_plan_batch(m.plan)->label_smoothing = 0.25f;
 	for (size_t i = 0; i < FIT_TRAIN; i++)
@@ -362,6 +364,73 @@ static void test_smoothing(const struct job *job)
 	snprintf(path, sizeof path, "%s/smooth-0001.h5", job->folder);
 	check_bias(path, "arg/fc1_bias", m.weights + slices[1].at, 128);
 	check_bias(path, "arg/fc3_bias", m.weights + slices[5].at, CLASSES);
+	model_release(&m);
+}
+
+/* What training minimises: losses by weight, divided by the samples. */
+static double by_sample(struct model *m)
+{
+	CHECK(model_forward(m) == MU_OK);
+	return mu_plan_batch(m->plan)->loss / FIT_TRAIN;
+}
+
+/* Of the last biases: what an update at rate 0.5 makes of them, by differences of the loss. */
+static void descend(struct model *m, float *bias, float *expected)
+{
+	const float step = 0.01f;
+
+	for (size_t k = 0; k < CLASSES; k++) {
+		const float own = bias[k];
+		double up, down;
+
+		bias[k] = own + step;
+		up = by_sample(m);
+		bias[k] = own - step;
+		down = by_sample(m);
+		bias[k] = own;
+		expected[k] = (float)((double)own - 0.5 * (up - down) / (2 * (double)step));
+	}
+}
+
+/*
+ * With weights of classes and one that is left out: the loss in the log is the one whose gradient
+ * the update is, however samples, and with them weights, are dealt to workers; and the other is the
+ * mean by weight.
+ */
+static void test_weights(const struct job *job, const char *store)
+{
+	static const double weights[CLASSES] = {0.5, 3, 1, 7, 0.25, 4, 1, 2, 6, 1};
+	static const char list[] = "0.5,3,1,7,0.25,4,1,2,6,1";
+	const struct fit_array array = {"arg/fc3_bias", 1, {CLASSES}};
+	char line[4 * SCRATCH_BYTES], path[2 * SCRATCH_BYTES];
+	static struct model m;
+	float expected[CLASSES], found[CLASSES];
+	double loss, all = 0;
+	size_t n_slices;
+
+	snprintf(path, sizeof path, "%s/log-%d", job->folder, job->rank);
+	snprintf(line, sizeof line,
+		 "trainer --network mlp --data-dir %s --num-epochs 1 --lr 0.5 --mom 0 --wd 0 "
+		 "--batch-size 50 --update-period 5 --class-weights %s --ignore-class 3 "
+		 "--kv-store %s --model-prefix %s/weights --overwrite 1",
+		 job->folder, list, store, job->folder);
+	CHECK(fit_run_logged(job->comm, line, path) == MU_OK);
+	snprintf(line, sizeof line, "class-weights=%s ignore-class=3", list);
+	if (job->rank != 0 || !CHECK(model_init(&m, FIT_TRAIN, line) == MU_OK))
+		return;
+	for (size_t i = 0; i < FIT_TRAIN; i++) {
+		put_sample(&m, i, i);
+		all += fit_label(i) == 3 ? 0 : weights[fit_label(i)];
+	}
+	loss = by_sample(&m);
+	CHECK(all > 1.5 * FIT_TRAIN);
+	CHECK_NEAR(fit_logged(path, "Epoch[0] Train-loss-by-sample"), loss, 5e-6);
+	CHECK_NEAR(fit_logged(path, "Epoch[0] Train-cross-entropy"), loss * FIT_TRAIN / all, 5e-6);
+	descend(&m, m.weights + mu_plan_slices(m.plan, &n_slices)[5].at, expected);
+	snprintf(path, sizeof path, "%s/weights-0001.h5", job->folder);
+	if (fit_read_array(path, &array, found))
+		for (size_t k = 0; k < CLASSES; k++)
+			CHECK_NEAR(found[k], expected[k], 1e-4);
 	model_release(&m);
 }
 
@@ -393,6 +462,10 @@ int main(int argc, char **argv)
 		test_runs(&job, "--kv-store dist_async");
 	if (mu_array_file_supported())
 		test_smoothing(&job);
+	if (mu_array_file_supported())
+		test_weights(&job, job.store);
+	if (mu_array_file_supported() && size > 1)
+		test_weights(&job, "dist_allreduce");
 	failures = check_failures();
 	CHECK(mu_allreduce_long(&failures, 1, MPI_SUM, world) == MU_OK);
 	if (job.rank == 0)

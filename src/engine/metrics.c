@@ -164,15 +164,17 @@ out:
 	return st;
 }
 
-static enum mu_status show_default(struct engine_metrics *metrics, const struct conf *v)
+static enum mu_status show_default(struct engine_metrics *metrics, const struct conf *v,
+				   bool weighs)
 {
 	enum mu_status st = MU_OK;
 	const bool lists = v->loss && *v->loss, text = mu_conf_reads_text(v);
 	const bool tokens = v->facts.reads_sequences && !v->benchmark;
-	const unsigned use = lists	? 0
-			     : text	? MU_METRIC_OF_TEXTS
-			     : tokens	? MU_METRIC_OF_SEQUENCES
-					: 0;
+	const unsigned of_weights = weighs && !text && !tokens ? MU_METRIC_OF_WEIGHTS : 0;
+	const unsigned use = of_weights | (lists    ? 0
+					   : text   ? MU_METRIC_OF_TEXTS
+					   : tokens ? MU_METRIC_OF_SEQUENCES
+						    : 0);
 
 	for (const struct mu_metric *m = metrics->loss->metrics; m->name; m++)
 		if (m->use & MU_METRIC_ALWAYS ||
@@ -286,7 +288,7 @@ out:
 }
 
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
-					const struct conf *v)
+					const struct conf *v, bool weighs)
 {
 	enum mu_status st = MU_OK;
 
@@ -296,7 +298,7 @@ enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const st
 	if (!metrics->plateau)
 		metrics->plateau = metrics->mean;
 	MU_TRY(check_classes(loss, v));
-	MU_TRY(show_default(metrics, v));
+	MU_TRY(show_default(metrics, v, weighs));
 	MU_TRY(show_listed(metrics, v));
 	MU_TRY(choose_best(metrics, v));
 	if (v->target_accuracy > 0)

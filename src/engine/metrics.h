@@ -27,10 +27,10 @@ struct engine_metrics {
 /* Before there is a net: is every metric that the options name one of some loss? MU_ERR_USAGE; the
  * message lists the known ones. Not of a network that ends in a loss of its own. */
 enum mu_status mu_engine_metrics_check(const struct conf *v);
-/* The default metrics, and those of --top-k, --loss and --best-metric. MU_ERR_USAGE: this loss
- * lacks one. */
+/* The default metrics, and those of --top-k, --loss and --best-metric; weighs: mu_net_weighs.
+ * MU_ERR_USAGE: this loss lacks one. */
 enum mu_status mu_engine_metrics_choose(struct engine_metrics *metrics, const struct mu_loss *loss,
-					const struct conf *v);
+					const struct conf *v, bool weighs);
 /* Collective over workers. */
 enum mu_status mu_engine_metrics_reduce(struct mu_metrics *m, const struct mu_members *members);
 

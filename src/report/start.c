@@ -433,6 +433,12 @@ static void report_batch(const struct report_view *view)
 	if (!v->evaluate)
 		report_optimizer(view, e->store->synchronous && v->sync_period == 1 ? all : mine);
 	mu_report_store(e);
+	for (size_t i = 0; i < view->metrics->n; i++)
+		if (view->metrics->of[i]->use & MU_METRIC_OF_WEIGHTS)
+			mu_log_detail("training minimises %s: losses of a sample's targets, by "
+				      "their weights, divided by the samples; %s is the mean of "
+				      "the targets that count, by weight",
+				      view->metrics->printed[i], view->metrics->mean->printed);
 	if (v->label_smoothing > 0)
 		report_smoothing(view);
 }

@@ -245,7 +245,8 @@ static enum mu_status setup_worker(struct train_run *run)
 	if (!mu_net_loss(run->engine.net)->joint && v->top_k > (long)run->train.classes)
 		MU_FAIL(MU_ERR_USAGE, "--top-k %ld: there are %zu classes, and K is at most that",
 			v->top_k, run->train.classes);
-	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v));
+	MU_TRY(mu_engine_metrics_choose(&run->metrics, mu_net_loss(run->engine.net), v,
+					mu_net_weighs(run->engine.net)));
 	MU_TRY(mu_engine_model_plan(&run->engine));
 	if (run->has_validation || v->evaluate)
 		MU_TRY(mu_engine_tally_open(&run->engine, &run->metrics));

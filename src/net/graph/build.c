@@ -349,6 +349,11 @@ bool mu_net_may_ignore(const struct mu_net *net)
 	return mu_net_loss(net)->of_classes && !net->layers[net->n_layers - 1].kind->own_loss;
 }
 
+bool mu_net_weighs(const struct mu_net *net)
+{
+	return net->class_weights || net->use_ignore;
+}
+
 size_t mu_net_labels(const struct mu_net *net)
 {
 	const struct net_layer *last = &net->layers[net->n_layers - 1];

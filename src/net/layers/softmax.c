@@ -75,8 +75,9 @@ static double perplexity(const struct mu_metrics *m)
 	return exp(cross_entropy(m));
 }
 
-/* NLL in MXNet's examples of language models: of whole sequences, not of words. */
-static double sentence_nll(const struct mu_metrics *m)
+/* What training minimises: the sum over a sample's targets, by weight. Of sequences NLL in MXNet's
+ * examples of language models: of whole sequences, not of words. */
+static double by_sample(const struct mu_metrics *m)
 {
 	return m->samples > 0 ? m->sums[CROSS_ENTROPY] / m->samples : 0;
 }
@@ -95,7 +96,9 @@ static const struct mu_metric metrics[] = {
 		MU_METRIC_BEST_OF_SEQUENCES | MU_METRIC_OF_PLATEAU,
 	 .value = perplexity},
 	{.name = "sentence-nll", .printed = "sentence-nll", .column = "nll", .better = -1,
-	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TEXTS, .value = sentence_nll},
+	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_TEXTS, .value = by_sample},
+	{.name = "loss-by-sample", .printed = "loss-by-sample", .column = "loss", .better = -1,
+	 .use = MU_METRIC_CHOSEN | MU_METRIC_OF_WEIGHTS, .value = by_sample},
 	MU_METRICS_OF_CONFUSION,
 	MU_METRIC_BY_TALLY("auc", NULL, mu_tally_area),
 	{.name = NULL},
@@ -108,8 +111,8 @@ struct softmax {
 
 static const struct mu_option settings[] = {
 	{MU_SETTING("class-weights", STRING, struct softmax, weights), .record = MU_RECORD_TRAINING,
-	 .help = "LIST  weight of each class in loss and gradient, 1,2.5,1: the loss is the mean "
-		 "by weight"},
+	 .help = "LIST  weight of each class in loss and gradient, 1,2.5,1: training minimises "
+		 "loss-by-sample, ce is the mean by weight"},
 	{MU_SETTING("ignore-class", INT, struct softmax, ignored), .initial = "-1", .min = -1,
 	 .max = 1 << 24, .record = MU_RECORD_TRAINING,
 	 .help = "C  targets of this class count nowhere, as unlabelled pixels (-1: none)"},

@@ -260,7 +260,8 @@ enum mu_status mu_train_predict(const struct train_predict *run)
 	mu_report_epoch_end(run->observers);
 	if (!run->data->unlabelled)
 		mu_report_validation(run->observers, run->epoch, 0, &m);
-	MU_TRY(mu_engine_metrics_choose(&p.shown, mu_net_loss(e->net), p.conf));
+	MU_TRY(mu_engine_metrics_choose(&p.shown, mu_net_loss(e->net), p.conf,
+					mu_net_weighs(e->net)));
 	if (p.members->index == 0)
 		mu_report_classes(&p.shown, &m);
 	if (p.members->index == 0)
