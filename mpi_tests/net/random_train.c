@@ -76,6 +76,16 @@ static void fill_targets(struct trained *t, const struct random_job *job)
 	}
 }
 
+/* Samples that do not count have no number, so that dropout draws anything for them, which the
+ * statistics of a batch-norm would show. */
+static size_t count_of(const struct trained *t, const struct random_job *job)
+{
+	for (size_t l = 0; l < mu_plan_layers(t->plan); l++)
+		if (strncmp(mu_plan_layer_name(t->plan, l), "dropout", 7) == 0)
+			return job->batch;
+	return job->count;
+}
+
 static void fill_batch(struct mu_plan *plan, const struct trained *t, const struct random_job *job)
 {
 	const struct mu_random key = {.seed = job->seed, .purpose = MU_RANDOM_TEST, .sample = 1};
@@ -86,7 +96,7 @@ static void fill_batch(struct mu_plan *plan, const struct trained *t, const stru
 		input[i] = 2 * mu_random_uniform(&key, i) - 1;
 	*mu_plan_batch(plan) = (struct mu_batch){
 		.labels = t->labels,
-		.count = job->count,
+		.count = count_of(t, job),
 		.seed = job->seed,
 		.ids = t->ids,
 		.label_smoothing = mu_net_loss(t->net)->smooths ? job->smoothing : 0};
