@@ -239,9 +239,15 @@ refuse '--objective mse: network heads ends in a loss of its own' $all --objecti
 refuse '--time-block: network heads cannot work on blocks of steps' $all --time-block 2
 refuse 'network heads has 4 targets a sample, in this order: class 1, place 2, flag 1; t.csv has 3' \
 	$two --network ./heads.so --label-columns class,x,y
+sed '1s/class/kind/; 1s/flag/sign/' t.csv >other.csv
+other="$all --data-train other.csv --data-val other.csv"
 refuse 'head class: target 0 of sample \d+ is [-0-9.]+; it is a class, which must be a whole number from 0 to 2' \
+	$other --label-columns x,kind,y,sign
+refuse 'flag: target 0 of sample \d+ is [-0-9.]+; it must be 0 to 1' $other --label-columns kind,x,sign,y
+refuse 'network heads has targets in this order: class 1, place 2, flag 1; --label-columns x,class,y,flag is another' \
 	$all --label-columns x,class,y,flag
-refuse 'flag: target 0 of sample \d+ is [-0-9.]+; it must be 0 to 1' $all --label-columns class,x,flag,y
+refuse 'network heads has targets in this order: .*; --label-columns class,x,flag,y is another' $all \
+	--label-columns class,x,flag,y
 values='{.name = "place", .loss = "mse", .weight = 1}'
 compile values "-DHEADS=$values"
 sum='the network.s loss is the sum of place mse'

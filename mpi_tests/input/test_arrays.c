@@ -393,6 +393,56 @@ static void test_npz(void)
 	check_refused(&c, "has no directory of a ZIP archive", "");
 }
 
+/* Arrays of an .npz file that are targets together, by their names. */
+static void test_joined(void)
+{
+	static const char of_w[] = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }";
+	static const char of_v[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
+	static uint8_t x[FILE_BYTES], y[FILE_BYTES], w[FILE_BYTES];
+	const double two[] = {1.5, -2, 0.25, 7};
+	const float joined[] = {1.5f, -2, 2, 0.25f, 7, 0}, alone[] = {1.5f, -2, 0.25f, 7};
+	double bad[] = {1.5, -2, 0.25, NAN};
+	struct archive a = {.n = 0};
+	size_t ny, nx = two_npys(x, y, &ny);
+	struct mu_input_config c = config_of("a.npz", NULL);
+	struct mu_input in;
+	float data[MOST], labels[MOST];
+
+	add_member(&a, "x.npy", x, nx, false);
+	add_member(&a, "kind.npy", y, ny, true);
+	add_member(&a, "w.npy", w, make_npy(w, 1, of_w, two, sizeof two), false);
+	add_member(&a, "v.npy", w, make_npy(w, 1, of_v, two, 3 * sizeof(float)), false);
+	add_member(&a, "n.npy", w, make_npy(w, 1, of_w, bad, sizeof bad), false);
+	put_archive("a.npz", &a);
+	settings.label_columns = "w,kind";
+	check_read(&c, "3", numbers, joined);
+	settings.label_columns = "w";
+	check_read(&c, "3", numbers, alone);
+	settings.label_columns = "w,kind";
+	c = config_of("a.npz:x", "a.npz"); /* without settings */
+	settings.label_columns = "w,kind";
+	check_read(&c, "3", numbers, joined);
+	settings.label_columns = "kind,n";
+	check_refused(&c, "a.npz:n: sample 1, element 1 is NaN", "");
+	c.skip_bad_records = true;
+	CHECK(read_all(&c, &in, data, labels) && in.n_bad == 1);
+	mu_input_close(&in);
+	c.skip_bad_records = false;
+	settings.label_columns = "w,price";
+	check_refused(&c, "a.npz: has no array \"price\"", "it has x, kind, w, v, n");
+	settings.label_columns = "w,w";
+	check_refused(&c, "label columns w,w: \"w\" is there twice", "");
+	settings.label_columns = "w,v";
+	check_refused(&c, "a.npz:w has 2 samples, and ", "a.npz:v has 3");
+	c = config_of("a.npz:x", "a.npz:w");
+	settings.label_columns = "w,kind";
+	check_refused(&c, "a.npz:w is one array", "");
+	put_classes();
+	c = config_of("a.npz:x", "y.npy");
+	settings.label_columns = "w,kind";
+	check_refused(&c, "label columns w,kind: ", "y.npy, which has the targets, is no table");
+}
+
 int main(void)
 {
 	if (!scratch_make(folder))
@@ -404,6 +454,7 @@ int main(void)
 	test_targets();
 	test_contents();
 	test_npz();
+	test_joined();
 	scratch_remove(folder);
 	return check_failures() ? 1 : 0;
 }

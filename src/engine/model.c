@@ -3,11 +3,13 @@
 #include "engine/stages/staged.h"
 
 #include <math.h>
+#include <string.h>
 
 #include <muster/base.h>
 
 #include "conf/conf.h"
 #include "conf/text.h"
+#include "device/joint.h"
 #include "lives.h"
 
 /* Memory of larger batches is first estimated from a plan of this size. */
@@ -243,6 +245,44 @@ out:
 	return st;
 }
 
+/* Is target number k that of another head than the one of its name, of n letters? */
+static bool is_of_another(const struct mu_joint *joint, const char *name, size_t n, size_t k)
+{
+	for (size_t i = 0; joint && i < joint->n; i++) {
+		const struct mu_joint_part part = mu_joint_part(joint, i);
+
+		if (strlen(joint->heads[i].name) == n &&
+		    strncmp(joint->heads[i].name, name, n) == 0)
+			return k < part.target || k >= part.target + part.targets;
+	}
+	return false;
+}
+
+/* Targets that have names of heads have their order. */
+static enum mu_status check_names(const struct mu_engine *e)
+{
+	enum mu_status st = MU_OK;
+	const struct mu_loss *loss = mu_net_loss(e->net);
+	const char *names = e->train->about.target_columns;
+	char heads[HEADS_TEXT];
+	size_t n = 0;
+
+	for (const char *p = names; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+		n++;
+	if (n != mu_input_width(e->train)) /* a name in quotes has a comma */
+		goto out;
+	n = 0;
+	for (const char *p = names; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL, n++)
+		if (is_of_another(loss->joint, p, strcspn(p, ","), n))
+			MU_FAIL(MU_ERR_USAGE,
+				"network %s has targets in this order: %s; --label-columns %s is "
+				"another order",
+				e->conf->network_name, mu_loss_heads(loss, heads, sizeof heads),
+				names);
+out:
+	return st;
+}
+
 enum mu_status mu_engine_model_plan(struct mu_engine *e)
 {
 	enum mu_status st = MU_OK;
@@ -250,6 +290,7 @@ enum mu_status mu_engine_model_plan(struct mu_engine *e)
 	const size_t batch = data->batch;
 	char heads[HEADS_TEXT];
 
+	MU_TRY(check_names(e));
 	if (mu_net_labels(e->net) != mu_input_width(e->train) && mu_net_loss(e->net)->joint)
 		MU_FAIL(MU_ERR_USAGE,
 			"network %s has %zu target%s a sample, in this order: %s; %s has %zu",

@@ -28,7 +28,7 @@ static const struct mu_option settings[] = {
 	 .similar = "label-name|label-names|target|target-columns|target-column|label-column",
 	 .group = "data", .advanced = true,
 	 .help = "A,B  columns of a .csv file that are targets: names, or numbers from 1 on; none: "
-		 "no column is"},
+		 "no column is; or arrays of an .npz file, side by side"},
 	{.name = NULL},
 };
 

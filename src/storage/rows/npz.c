@@ -3,6 +3,7 @@
  * .npz files: ZIP archives (PKWARE, "APPNOTE.TXT", 4.3 and 4.5.3) of .npy files, stored or
  * deflated. Without a name the input is member x and the targets are y, or as Keras names them.
  */
+#include <math.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -20,6 +21,7 @@ enum {
 	COMMENT_MAX = 65535,
 	RATIO_MAX = 1032, /* largest compression ratio of deflate */
 	NAME_BYTES = 256,
+	MOST_JOINED = 64, /* arrays of targets */
 	STORED = 0,
 	DEFLATED = 8,
 };
@@ -315,6 +317,104 @@ static bool find_usual(const struct archive *a, const struct mu_rows_config *con
 	       next_entry(a, &at, e) && !next_entry(a, &at, &other);
 }
 
+/* ---- several arrays of targets ---- */
+
+/* Opens the arrays of the names "a,b", *n of them. */
+static enum mu_status open_named(struct mu_rows_pair *parts, size_t *n, const struct archive *a,
+				 const char *names)
+{
+	enum mu_status st = MU_OK;
+	struct entry e;
+	char list[512], name[NAME_BYTES];
+
+	for (const char *p = names; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(p, ","), p);
+		if (*n == MOST_JOINED)
+			MU_FAIL(MU_ERR_USAGE, "label columns %s: more than %d arrays", names,
+				MOST_JOINED);
+		if (!find_entry(a, name, &e))
+			MU_FAIL(MU_ERR_USAGE,
+				"%s: has no array \"%s\" for targets (label columns); it has %s",
+				a->path, name, list_entries(a, list, sizeof list));
+		mu_file_init(&parts[*n].data.file);
+		mu_file_init(&parts[*n].target.file);
+		MU_TRY(open_member(&parts[(*n)++].data, a, &e));
+		if (parts[*n - 1].data.n != parts[0].data.n)
+			MU_FAIL(MU_ERR_FORMAT,
+				"%s has %zu sample%s, and %s has %zu: there must be as many",
+				parts[0].data.name, parts[0].data.n, MU_S(parts[0].data.n),
+				parts[*n - 1].data.name, parts[*n - 1].data.n);
+		for (size_t k = 0; k + 1 < *n; k++)
+			if (strcmp(parts[k].data.name, parts[*n - 1].data.name) == 0)
+				MU_FAIL(MU_ERR_USAGE, "label columns %s: \"%s\" is there twice",
+					names, name);
+	}
+out:
+	return st;
+}
+
+/* Row i of all parts, one after another. Where bad records are left out, one with a number that is
+ * none is not finite. */
+static enum mu_status join_row(float *out, const struct mu_rows_pair *parts, size_t n, size_t i,
+			       struct mu_record_buffer *buffer, bool skip)
+{
+	enum mu_status st = MU_OK;
+
+	for (size_t k = 0; k < n; k++) {
+		const enum mu_status read = mu_rows_read(&parts[k].data, i, buffer, out);
+
+		if (read == MU_ERR_FORMAT && skip) {
+			mu_trace_clear();
+			*out = NAN;
+		} else {
+			MU_TRY(read);
+		}
+		out += mu_shape_sample(&parts[k].data.shape);
+	}
+out:
+	return st;
+}
+
+/* The arrays of the names side by side: a row is what each of them has of the sample. */
+static enum mu_status join(struct mu_rows *rows, const struct archive *a,
+			   const struct mu_rows_config *config)
+{
+	enum mu_status st = MU_OK;
+	struct mu_rows_pair parts[MOST_JOINED] = {{.note = ""}};
+	struct mu_record_buffer buffer = {.bytes = NULL};
+	size_t n = 0, dims[2] = {0};
+	float *out = NULL;
+
+	MU_TRY(open_named(parts, &n, a, config->columns));
+	rows->cell = MU_CELL_F4;
+	rows->integers = true;
+	dims[0] = parts[0].data.n;
+	for (size_t k = 0; k < n; k++) {
+		dims[1] += mu_shape_sample(&parts[k].data.shape);
+		rows->integers &= parts[k].data.integers;
+	}
+	MU_TRY(mu_rows_set_name(rows, a->path, config->columns));
+	MU_TRY(mu_rows_set_shape(rows, 2, dims));
+	MU_TRY(mu_alloc((void **)&out, rows->n * rows->stride, rows->name));
+	rows->memory = (uint8_t *)out;
+	for (size_t i = 0; i < rows->n; i++)
+		MU_TRY(join_row(out + i * dims[1], parts, n, i, &buffer, config->skip));
+	if (dims[1] == n) {
+		MU_TRY(MU_ALLOC(rows->columns, strlen(config->columns) + 1, "names of columns"));
+		strcpy(rows->columns, config->columns);
+	}
+out:
+	for (size_t k = 0; k < n; k++)
+		mu_rows_close(&parts[k]);
+	mu_record_buffer_release(&buffer);
+	return st;
+}
+
+static bool is_joined(const struct mu_rows_config *config)
+{
+	return !config->labels && config->columns && strcmp(config->columns, "none") != 0;
+}
+
 static enum mu_status open_npz(struct mu_rows_pair *pair, const struct mu_rows_config *config,
 			       const char *path, const char *member)
 {
@@ -328,6 +428,13 @@ static enum mu_status open_npz(struct mu_rows_pair *pair, const struct mu_rows_c
 	mu_file_init(&file);
 	MU_TRY(mu_file_open(&file, path));
 	MU_TRY(read_directory(&a));
+	if (is_joined(config) && config->targets_alone && member)
+		MU_FAIL(MU_ERR_USAGE, "label columns %s: %s:%s is one array: name the file alone",
+			config->columns, path, member);
+	if (is_joined(config) && config->targets_alone) {
+		MU_TRY(join(&pair->data, &a, config));
+		goto out;
+	}
 	if (member ? !find_entry(&a, member, &e) : !find_usual(&a, config, &e, &beside))
 		MU_FAIL(MU_ERR_FORMAT, "%s: has no array %s; it has %s: write %s:NAME", path,
 			member                  ? member
@@ -335,7 +442,10 @@ static enum mu_status open_npz(struct mu_rows_pair *pair, const struct mu_rows_c
 						: "x",
 			list_entries(&a, list, sizeof list), path);
 	MU_TRY(open_member(&pair->data, &a, &e));
-	if (beside && !config->labels && !config->targets_alone && find_entry(&a, beside, &target))
+	if (is_joined(config))
+		MU_TRY(join(&pair->target, &a, config));
+	else if (beside && !config->labels && !config->targets_alone &&
+		 find_entry(&a, beside, &target))
 		MU_TRY(open_member(&pair->target, &a, &target));
 out:
 	mu_free(a.directory);

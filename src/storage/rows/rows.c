@@ -207,8 +207,11 @@ static enum mu_status check_columns(const struct mu_rows_config *config)
 	const char *path = config->labels ? config->labels : config->data;
 	const struct mu_rows_format *f = find_format(path);
 
-	if (config->columns && strcmp(config->columns, "none") != 0 && f && f != &mu_rows_csv)
-		MU_FAIL(MU_ERR_USAGE, "label columns %s: %s, which has the targets, is no table",
+	if (config->columns && strcmp(config->columns, "none") != 0 && f && f != &mu_rows_csv &&
+	    f != &mu_rows_npz)
+		MU_FAIL(MU_ERR_USAGE,
+			"label columns %s: %s, which has the targets, is no table, and no .npz "
+			"file",
 			config->columns, path);
 out:
 	return st;
@@ -399,9 +402,9 @@ static void print_position(const struct mu_rows *rows, size_t k, char *text, siz
 	int used;
 
 	for (size_t i = 0; column && i < k; i++)
-		column += strlen(column) + 1;
+		column = strchr(column, ',') ? strchr(column, ',') + 1 : NULL;
 	if (column) {
-		snprintf(text, nbytes, "column %s", column);
+		snprintf(text, nbytes, "column %.*s", (int)strcspn(column, ","), column);
 		return;
 	}
 	used = snprintf(text, nbytes, "element ");

@@ -52,7 +52,7 @@ struct mu_rows {
 	uint8_t *memory;     /* owned, aligned for its numbers */
 	bool within;         /* targets that lie in the input's file, which owns all */
 	size_t at, stride;   /* bytes before the first row; from a row to the next */
-	char *columns;       /* of a text: their names, "a,b"; NULL: they have none; owned */
+	char *columns;       /* the names of the numbers of a row, "a,b"; NULL: none; owned */
 };
 
 /* What a file, or two, have: inputs and targets of the same samples. */
@@ -64,7 +64,8 @@ struct mu_rows_pair {
 struct mu_rows_config {
 	const char *data;    /* "x.npy", "x.npz", "x.npz:member", "x.csv" */
 	const char *labels;  /* the same, of the targets; NULL: they are in `data` */
-	const char *columns; /* of a text: names or numbers of the targets, "a,b"; "none"; NULL */
+	const char *columns; /* of a text: names or numbers of the targets, "a,b"; "none"; NULL.
+				Of an .npz file: names of the arrays that are targets together */
 	bool validate;       /* the part of the data, where a file holds several */
 	bool unlabelled;     /* data without targets are no error */
 	bool targets_alone;  /* set for formats: the file has the targets of another's samples */
