@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { LINE_BYTES = 8192, PREFIX_BYTES = 128, STATUS_BYTES = 256, FILES = 2 };
 

@@ -6,7 +6,6 @@
  */
 #include "icollective.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "requests.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members: how they become workers and servers, and what they say to each other. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "comm/wait/wake.h"
 #include "comm/wait/watch.h"

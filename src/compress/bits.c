@@ -4,7 +4,6 @@
  * of codes at a time, whose places are in a table. Words are put into bytes one by one, lowest
  * first, on machines of either byte order.
  */
-#include <string.h>
 
 #include "bits.h"
 

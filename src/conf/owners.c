@@ -8,7 +8,6 @@
  */
 #include "conf.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <muster/metrics.h>

@@ -4,7 +4,6 @@
  * are the network's (struct mu_training of nets/), for its kind of images, but for optimisers whose
  * learning rates have another scale than sgd's (mu_rule.lr).
  */
-#include <string.h>
 
 #include <muster/net.h>
 

@@ -2,7 +2,6 @@
 /* Names of operations and algorithms. */
 #include "device/op.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <muster/base.h>

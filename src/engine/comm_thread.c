@@ -9,7 +9,6 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 

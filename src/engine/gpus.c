@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 
 #include <limits.h>
-#include <string.h>
 
 #include <muster/base.h>
 #include <muster/gpus.h>

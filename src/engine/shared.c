@@ -8,8 +8,6 @@
  */
 #include "samples.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 
 #include "threads.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Description of an augmentation for the log. */
 #include <stdarg.h>
-#include <string.h>
 
 #include <muster/image.h>
 

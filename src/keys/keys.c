@@ -4,7 +4,6 @@
  * call is made of.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "comm/store.h"
 #include "serving.h"

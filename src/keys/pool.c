@@ -2,7 +2,6 @@
 /*
  * Buffers by classes of size, four to every power of two; each begins with the place in its list.
  */
-#include <string.h>
 
 #include "pool.h"
 

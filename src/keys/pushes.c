@@ -3,7 +3,6 @@
  * A worker's buffers of calls, and pushes that are on their way while the worker goes on. Messages
  * of a pair of ranks keep their order, so a later call of the worker finds them on the owner.
  */
-#include <string.h>
 
 #include "comm/requests.h"
 #include "link.h"

@@ -3,7 +3,6 @@
  * The public calls of the store: they check the order of calls, count the step's keys and buckets,
  * measure times, and call the functions of the kind of store.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * all ranks?
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "comm/store.h"
 #include "kv.h"

@@ -6,7 +6,6 @@
  */
 #include "report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>

@@ -11,7 +11,6 @@
  */
 #include "observers.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -7,8 +7,6 @@
  */
 #include "report.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 
 #include "comm/job_comment.h"

@@ -4,7 +4,6 @@
  */
 #include "tokens.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

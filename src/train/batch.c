@@ -5,8 +5,6 @@
  */
 #include "batch.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 
 /* How long to wait for samples before messages are polled. */

@@ -6,8 +6,6 @@
  */
 #include "data.h"
 
-#include <string.h>
-
 #include <muster/records.h>
 
 #include "conf/conf.h"

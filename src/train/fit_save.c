@@ -2,8 +2,6 @@
 /* When the loop saves, and how it ends before the last epoch. */
 #include "fit.h"
 
-#include <string.h>
-
 #include "best.h"
 #include "checkpoint/run_file.h"
 

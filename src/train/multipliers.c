@@ -6,7 +6,6 @@
 #include "multipliers.h"
 
 #include <fnmatch.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

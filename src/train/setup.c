@@ -7,7 +7,6 @@
 #include "setup.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

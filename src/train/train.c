@@ -3,8 +3,6 @@
 #include "setup.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #ifdef HAVE_CONFIG_H
 #include "config.h"

@@ -2,7 +2,6 @@
 /* The watchdog of waits, an attribute of communicators: limits, and the ranks that take part in a
  * collective. See struct mu_limits; blame.c decides whether a wait is too long. */
 #include <stdio.h>
-#include <string.h>
 
 #include "wake.h"
 #include "watch.h"

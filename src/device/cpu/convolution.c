@@ -2,8 +2,6 @@
 /* Convolution on oneDNN: forward with fused activation, data and weight gradients. */
 #include "cpu.h"
 
-#include <stdlib.h>
-
 #include <muster/base.h>
 
 /* In the names of oneDNN's kernels that multiply matrices; they are among its direct ones. */

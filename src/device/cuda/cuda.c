@@ -3,7 +3,6 @@
 #include "cuda.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <muster/base.h>
 

@@ -3,7 +3,6 @@
 #include "energy.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>

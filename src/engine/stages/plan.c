@@ -7,8 +7,6 @@
  */
 #include "staged.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 
 /* ---- places ---- */

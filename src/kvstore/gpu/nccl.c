@@ -3,8 +3,6 @@
  * users. */
 #include "nccl.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 
 /* ---- life ---- */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workers of every node, and which nodes reduce. See nodes.h. */
-#include <string.h>
 
 #include "nodes.h"
 

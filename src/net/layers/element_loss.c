@@ -3,8 +3,6 @@
  * a form (muster/device.h), its two formulas on the devices, and a row here. */
 #include "layer.h"
 
-#include <math.h>
-
 #include "net/onnx/onnx.h"
 
 enum { LOSS, CORRECT };

@@ -2,8 +2,6 @@
 /* Nodes of a graph: NodeProto and AttributeProto of onnx.proto. */
 #include "onnx.h"
 
-#include <string.h>
-
 enum { NODE_INPUT = 1, NODE_OUTPUT, NODE_NAME, NODE_OP, NODE_ATTRIBUTE };
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_FLOAT, ATTRIBUTE_INT, ATTRIBUTE_TEXT, ATTRIBUTE_INTS = 8,
        ATTRIBUTE_TYPE = 20 };

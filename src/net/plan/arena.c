@@ -11,7 +11,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include <muster/base.h>

@@ -12,8 +12,6 @@
  */
 #include "plan.h"
 
-#include <stdlib.h>
-
 #include <muster/base.h>
 
 static const struct mu_device_memory *memory_of(const struct mu_plan *plan)

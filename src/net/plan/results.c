@@ -3,7 +3,6 @@
 #include "plan.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include <muster/base.h>
 

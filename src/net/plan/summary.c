@@ -2,8 +2,6 @@
 /* A plan as a table of its operations, or as a graph for Graphviz. */
 #include "plan.h"
 
-#include <string.h>
-
 #include <muster/base.h>
 
 /* One sample's shape: "(64, 56, 56)" */

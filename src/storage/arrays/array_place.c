@@ -6,7 +6,6 @@
  */
 #include "array_file.h"
 
-#include <string.h>
 #include <zlib.h>
 
 static const char checksums_name[] = "checksums", index_name[] = MU_ARRAY_INDEX;

@@ -2,7 +2,6 @@
 /* Files of other frameworks that are given where a checkpoint is wanted, by their first bytes. */
 #include "foreign.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <muster/base.h>

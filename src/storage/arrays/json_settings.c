@@ -4,7 +4,6 @@
 #include <muster/storage.h>
 
 #include <inttypes.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "storage/file.h"

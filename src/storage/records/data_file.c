@@ -2,7 +2,6 @@
 /* Reads HDF5 data files. HDF5 is used only when a file is opened: it returns the small arrays and
  * the offset of the images, and everything is checked there. Images are read by offset. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data_file.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images in RecordIO files, several as one. */
-#include <string.h>
 
 #include "record_io.h"
 #include "records.h"

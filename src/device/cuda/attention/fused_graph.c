@@ -3,7 +3,6 @@
 #include "device/cuda/attention/attention.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <muster/base.h>
 

@@ -10,7 +10,6 @@
 #include "device/cuda/runtime/errors.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <muster/base.h>
