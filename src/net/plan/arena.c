@@ -393,7 +393,8 @@ enum mu_status mu_plan_memory(struct mu_plan *plan)
 	if (!plan->memory.borrowed) {
 		if (!plan->device->ops->memory)
 			MU_TRY(check_fits(plan));
-		MU_TRY(mu_plan_alloc_arena(plan));
+		MU_TRY(mu_plan_alloc(plan, &plan->memory.arena, plan->memory.nbytes,
+				     "activations"));
 	}
 	set_pointers(&m);
 out:

@@ -43,18 +43,6 @@ static size_t state_of(const struct mu_op *op)
 	return kind->state ? kind->state(&op->outputs[0]->shape) : 0;
 }
 
-static enum mu_status alloc_state(struct mu_plan *plan, float **out, size_t n)
-{
-	const struct mu_device_memory *memory = plan->device->ops->memory;
-	void *own = NULL;
-	const enum mu_status st =
-		memory ? memory->alloc(plan->device, &own, n * sizeof **out, "states of blocks")
-		       : mu_alloc(&own, n * sizeof **out, "states of blocks");
-
-	*out = own;
-	return st;
-}
-
 enum mu_status mu_plan_alloc_states(struct mu_plan *plan)
 {
 	enum mu_status st = MU_OK;
@@ -62,10 +50,12 @@ enum mu_status mu_plan_alloc_states(struct mu_plan *plan)
 	MU_TRY(MU_ALLOC(plan->block.states, plan->n_ops, "states of blocks"));
 	for (size_t i = 0; i < plan->n_ops; i++) {
 		const size_t n = state_of(&plan->ops[i]);
+		void *own = NULL;
 
 		if (n == 0)
 			continue;
-		MU_TRY(alloc_state(plan, &plan->block.states[i].own, 2 * n));
+		MU_TRY(mu_plan_alloc(plan, &own, 2 * n * sizeof(float), "states of blocks"));
+		plan->block.states[i].own = own;
 		if (!plan->block.first && plan->ops[i].shared_nbytes > 0)
 			MU_TRY(mu_alloc(&plan->block.states[i].shared, plan->ops[i].shared_nbytes,
 					"weights of blocks"));
@@ -77,13 +67,8 @@ out:
 
 void mu_plan_free_states(struct mu_plan *plan)
 {
-	const struct mu_device_memory *memory = plan->device->ops->memory;
-
 	for (size_t i = 0; plan->block.states && i < plan->n_ops; i++) {
-		if (memory)
-			memory->free(plan->device, plan->block.states[i].own);
-		else
-			mu_free(plan->block.states[i].own);
+		mu_plan_release(plan, plan->block.states[i].own);
 		mu_free(plan->block.states[i].shared);
 	}
 	mu_free(plan->block.states);

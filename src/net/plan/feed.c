@@ -12,11 +12,6 @@
 
 #include <muster/base.h>
 
-static const struct mu_device_memory *memory_of(const struct mu_plan *plan)
-{
-	return plan->device->ops->memory;
-}
-
 static const struct mu_tensor *input_of(const struct mu_plan *plan)
 {
 	return &plan->tensors[0];

@@ -180,6 +180,12 @@ struct mu_plan {
 	struct mu_layer_times *times; /* of all layers, owned by the caller; NULL: not measured */
 };
 
+/* NULL: the device works in host memory. */
+static inline const struct mu_device_memory *memory_of(const struct mu_plan *plan)
+{
+	return plan->device->ops->memory;
+}
+
 /* query.c: the operation that writes tensor t; MU_PLAN_NONE: none of this plan. */
 size_t mu_plan_maker(const struct mu_plan *plan, const struct mu_tensor *t);
 /* Is tensor t read by an operation of the plan? */
@@ -243,7 +249,8 @@ void mu_plan_feed_close(struct mu_plan *plan);
 enum mu_status mu_plan_feed_begin(struct mu_plan *plan);
 
 /* transfer.c: memory of the plan, on the host or the device. */
-enum mu_status mu_plan_alloc_arena(struct mu_plan *plan);
+enum mu_status mu_plan_alloc(struct mu_plan *plan, void **out, size_t nbytes, const char *what);
+void mu_plan_release(struct mu_plan *plan, void *memory);
 enum mu_status mu_plan_alloc_words(struct mu_plan *plan);
 void mu_plan_free_memory(struct mu_plan *plan);
 /* Replace the host's flat arrays by those that operations use. */

@@ -14,11 +14,6 @@
 
 #include <muster/base.h>
 
-static const struct mu_device_memory *memory_of(const struct mu_plan *plan)
-{
-	return plan->device->ops->memory;
-}
-
 /* ---- pieces ---- */
 
 static size_t gradient_bytes(const struct mu_op *op)

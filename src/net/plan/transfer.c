@@ -15,11 +15,6 @@
 
 #include <muster/base.h>
 
-static const struct mu_device_memory *memory_of(const struct mu_plan *plan)
-{
-	return plan->device->ops->memory;
-}
-
 void mu_plan_set_resident(struct mu_plan *plan)
 {
 	plan->flat.resident = true;
@@ -35,14 +30,18 @@ void mu_plan_set_versions(struct mu_plan *plan, const uint64_t *versions)
 	plan->flat.versions = versions;
 }
 
-enum mu_status mu_plan_alloc_arena(struct mu_plan *plan)
+enum mu_status mu_plan_alloc(struct mu_plan *plan, void **out, size_t nbytes, const char *what)
 {
-	const struct mu_device_memory *memory = memory_of(plan);
+	return memory_of(plan) ? memory_of(plan)->alloc(plan->device, out, nbytes, what)
+			       : mu_alloc(out, nbytes, what);
+}
 
-	if (memory)
-		return memory->alloc(plan->device, &plan->memory.arena, plan->memory.nbytes,
-				     "activations");
-	return mu_alloc(&plan->memory.arena, plan->memory.nbytes, "activations");
+void mu_plan_release(struct mu_plan *plan, void *memory)
+{
+	if (memory_of(plan))
+		memory_of(plan)->free(plan->device, memory);
+	else
+		mu_free(memory);
 }
 
 enum mu_status mu_plan_alloc_words(struct mu_plan *plan)
@@ -64,18 +63,14 @@ void mu_plan_free_memory(struct mu_plan *plan)
 {
 	const struct mu_device_memory *memory = memory_of(plan);
 
-	if (memory) {
-		for (size_t i = 0; i < PLAN_MIRRORS; i++)
-			memory->unmirror(plan->device, plan->flat.mirrors[i].device);
-		mu_plan_feed_close(plan);
-		memory->free(plan->device, plan->scale.word);
-		if (!plan->memory.borrowed)
-			memory->free(plan->device, plan->memory.arena);
-		mu_free(plan->backward.marks);
-		mu_free(plan->flat.brought);
-	} else if (!plan->memory.borrowed) {
-		mu_free(plan->memory.arena);
-	}
+	for (size_t i = 0; memory && i < PLAN_MIRRORS; i++)
+		memory->unmirror(plan->device, plan->flat.mirrors[i].device);
+	mu_plan_feed_close(plan);
+	mu_plan_release(plan, plan->scale.word);
+	if (!plan->memory.borrowed)
+		mu_plan_release(plan, plan->memory.arena);
+	mu_free(plan->backward.marks);
+	mu_free(plan->flat.brought);
 }
 
 static bool is_one_of(const float *host, const struct plan_arrays *a)
