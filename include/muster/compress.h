@@ -89,7 +89,6 @@ bool mu_compress_is_on(const struct mu_compression *c);
  */
 enum mu_status mu_compress_open(const struct mu_compression *c, struct mu_coder *push,
 				struct mu_coder *pull);
-const char *mu_compress_name(const struct mu_coder *coder); /* "none", "ternary" */
 /* Is a value of 0 decoded as 0? */
 bool mu_compress_keeps_zero(const struct mu_coder *coder);
 /* Do codes depend on where messages are cut into blocks? */

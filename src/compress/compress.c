@@ -56,11 +56,6 @@ out:
 	return st;
 }
 
-const char *mu_compress_name(const struct mu_coder *coder)
-{
-	return coder->codec ? coder->codec->name : "none";
-}
-
 bool mu_compress_keeps_zero(const struct mu_coder *coder)
 {
 	return !coder->codec || !coder->codec->no_zero;

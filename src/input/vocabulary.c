@@ -32,22 +32,10 @@ static bool is_word(const char *word, size_t nbytes, const char *other)
 	return nbytes == strlen(other) && memcmp(word, other, nbytes) == 0;
 }
 
-/* FNV-1a, 64 bits: Fowler, Noll, Vo. */
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < nbytes; i++)
-		h = (h ^ p[i]) * 1099511628211u;
-	return h;
-}
-
-static const uint64_t hash_start = 14695981039346656037u;
-
 /* Place of the word's number in the hash table, or the free place for it. */
 static size_t place_of(const struct mu_vocabulary *v, const char *word, size_t nbytes)
 {
-	size_t at = hash_bytes(hash_start, word, nbytes) & (v->table_n - 1);
+	size_t at = mu_hash(MU_HASH_START, word, nbytes) & (v->table_n - 1);
 
 	for (; v->table[at]; at = (at + 1) & (v->table_n - 1)) {
 		const struct word *w = &v->words[v->table[at]];
@@ -204,11 +192,11 @@ size_t mu_vocabulary_find(const struct mu_vocabulary *v, const char *word, size_
 
 uint64_t mu_vocabulary_hash(const struct mu_vocabulary *v)
 {
-	uint64_t h = hash_bytes(hash_start, &v->characters, sizeof v->characters);
+	uint64_t h = mu_hash(MU_HASH_START, &v->characters, sizeof v->characters);
 
 	for (size_t i = 1; i < v->n; i++) {
-		h = hash_bytes(h, v->bytes + v->words[i].at, v->words[i].nbytes);
-		h = hash_bytes(h, "", 1);
+		h = mu_hash(h, v->bytes + v->words[i].at, v->words[i].nbytes);
+		h = mu_hash(h, "", 1);
 	}
 	return h;
 }

@@ -17,22 +17,12 @@ struct summary {
 	uint64_t is_worker, hash, n_slices, n;
 };
 
-/* FNV-1a, 64 bits: Fowler, Noll, Vo. */
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t nbytes)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < nbytes; i++)
-		h = (h ^ p[i]) * 1099511628211u;
-	return h;
-}
-
 static struct summary summarise(const struct mu_kv *kv, const struct mu_kv_config *config)
 {
 	const struct mu_slice *slices = config->slices;
 	const size_t n_slices = config->n_slices;
 	struct summary s = {0};
-	uint64_t h = 14695981039346656037u;
+	uint64_t h = MU_HASH_START;
 
 	if (kv->members->role != MU_ROLE_WORKER)
 		return s;
@@ -40,19 +30,19 @@ static struct summary summarise(const struct mu_kv *kv, const struct mu_kv_confi
 		const struct mu_slice *slice = &slices[k];
 		uint64_t sizes[4] = {slice->at, slice->n, slice->n_padded, (uint64_t)slice->rule};
 
-		h = hash_bytes(h, slice->name, strlen(slice->name) + 1);
-		h = hash_bytes(h, sizes, sizeof sizes);
-		h = hash_bytes(h, &slice->momentum, sizeof slice->momentum);
-		h = hash_bytes(h, &slice->fixed, sizeof slice->fixed);
+		h = mu_hash(h, slice->name, strlen(slice->name) + 1);
+		h = mu_hash(h, sizes, sizeof sizes);
+		h = mu_hash(h, &slice->momentum, sizeof slice->momentum);
+		h = mu_hash(h, &slice->fixed, sizeof slice->fixed);
 		if (slice->has_lr_mult)
-			h = hash_bytes(h, &slice->lr_mult, sizeof slice->lr_mult);
-		h = hash_bytes(h, &slice->has_wd_mult, sizeof slice->has_wd_mult);
+			h = mu_hash(h, &slice->lr_mult, sizeof slice->lr_mult);
+		h = mu_hash(h, &slice->has_wd_mult, sizeof slice->has_wd_mult);
 		if (slice->has_wd_mult)
-			h = hash_bytes(h, &slice->wd_mult, sizeof slice->wd_mult);
+			h = mu_hash(h, &slice->wd_mult, sizeof slice->wd_mult);
 		s.n += slice->n;
 	}
 	if (config->lives)
-		h = hash_bytes(h, config->lives, n_slices * sizeof *config->lives);
+		h = mu_hash(h, config->lives, n_slices * sizeof *config->lives);
 	s.is_worker = 1;
 	s.hash = h;
 	s.n_slices = n_slices;

@@ -393,7 +393,7 @@ enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_pr
 /* ---- shared/tensors.c: for several kinds ---- */
 
 /* An error if a tensor of the operation is too large for kernels that count in 32 bits. */
-enum mu_status mu_cuda_check_sizes(const struct mu_op *op);
+enum mu_status mu_cuda_check_sizes(struct cuda_device *d, struct mu_op *op);
 /* Axes of space: depth, 1 of images, height, width. */
 void mu_cuda_space(const struct mu_shape *shape, int out[CUDA_SPACE]);
 

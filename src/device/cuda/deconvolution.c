@@ -57,7 +57,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 	op->impl = t;
 	if (!t)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
-	MU_TRY(mu_cuda_check_sizes(op));
+	MU_TRY(mu_cuda_check_sizes(d, op));
 	if (op->inputs[0]->layout)
 		t->weight_nbytes = mu_cuda_round(mu_shape_n(&op->params[0].shape) * sizeof(short));
 	MU_TRY(describe(d, op, t));

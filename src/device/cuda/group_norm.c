@@ -73,8 +73,7 @@ static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 
-	(void)d;
-	MU_TRY(mu_cuda_check_sizes(op));
+	MU_TRY(mu_cuda_check_sizes(d, op));
 	op->scratch_nbytes = n_planes(op) * (1 + lanes_of(op)) * sizeof(struct cuda_group_pair) +
 			     (n_groups(op) + 1) * sizeof(struct cuda_row_statistics);
 	if (op->phase != MU_PHASE_TRAIN)

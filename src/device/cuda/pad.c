@@ -28,12 +28,6 @@ static struct cuda_pad pad(const struct mu_op *op, const struct mu_tensor *from,
 	return args;
 }
 
-static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
-{
-	(void)d;
-	return mu_cuda_check_sizes(op);
-}
-
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	struct cuda_pad args = pad(op, op->inputs[0], op->outputs[0]);
@@ -58,7 +52,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 const struct cuda_kind mu_cuda_pad = {
 	.like = &mu_ref_pad,
 	.inputs = CUDA_INPUTS_ALIKE,
-	.plan = plan,
+	.plan = mu_cuda_check_sizes,
 	.forward = forward,
 	.backward = backward,
 };

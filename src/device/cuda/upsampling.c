@@ -23,12 +23,6 @@ static struct cuda_upsample upsample(const struct mu_op *op, const struct mu_ten
 	return args;
 }
 
-static enum mu_status plan(struct cuda_device *d, struct mu_op *op)
-{
-	(void)d;
-	return mu_cuda_check_sizes(op);
-}
-
 static enum mu_status forward(struct cuda_device *d, struct mu_op *op)
 {
 	struct cuda_upsample args = upsample(op, op->outputs[0]);
@@ -51,7 +45,7 @@ static enum mu_status backward(struct cuda_device *d, struct mu_op *op)
 const struct cuda_kind mu_cuda_upsampling = {
 	.like = &mu_ref_upsampling,
 	.inputs = CUDA_INPUTS_ALIKE,
-	.plan = plan,
+	.plan = mu_cuda_check_sizes,
 	.forward = forward,
 	.backward = backward,
 };

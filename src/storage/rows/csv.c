@@ -302,7 +302,6 @@ out:
 }
 
 const struct mu_rows_format mu_rows_csv = {
-	.name = "csv",
 	.ending = ".csv",
 	.open = open_csv,
 };

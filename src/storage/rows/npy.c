@@ -359,7 +359,6 @@ bool mu_rows_begin_npy(FILE *stream, const struct mu_shape *shape)
 }
 
 const struct mu_rows_format mu_rows_npy = {
-	.name = "npy",
 	.ending = ".npy",
 	.magic = magic,
 	.open = open_npy,

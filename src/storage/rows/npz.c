@@ -454,7 +454,6 @@ out:
 }
 
 const struct mu_rows_format mu_rows_npz = {
-	.name = "npz",
 	.ending = ".npz",
 	.members = true,
 	.open = open_npz,

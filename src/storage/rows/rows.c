@@ -68,13 +68,6 @@ bool mu_rows_known(const char *path)
 	return find_format(path) != NULL;
 }
 
-const char *mu_rows_format_name(const char *path)
-{
-	const struct mu_rows_format *f = find_format(path);
-
-	return f ? f->name : "";
-}
-
 /* ---- opening ---- */
 
 enum mu_status mu_rows_set_name(struct mu_rows *rows, const char *path, const char *member)

@@ -97,8 +97,6 @@ const uint8_t *mu_rows_pixels(const struct mu_rows_parts *parts, size_t i, uint8
 
 /* Is it a file of these formats, by its name or its first bytes? */
 bool mu_rows_known(const char *path);
-/* "npy", "csv": the format of such a file. */
-const char *mu_rows_format_name(const char *path);
 /* What to do with a file that is not read as data, "; it is a TIFF image: ...", for the end of a
  * message; "": nothing is known of it. */
 const char *mu_rows_advice(const char *path);
@@ -123,7 +121,6 @@ bool mu_rows_is_written_npy(const char *path);
 /* ---- for formats ---- */
 
 struct mu_rows_format {
-	const char *name;
 	const char *ending; /* of names */
 	const char *magic;  /* first bytes of all files; NULL: any */
 	bool members;       /* names such as "file:member" */

@@ -7,10 +7,11 @@
 
 #include <muster/base.h>
 
-enum mu_status mu_cuda_check_sizes(const struct mu_op *op)
+enum mu_status mu_cuda_check_sizes(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 
+	(void)d;
 	if (mu_shape_n(&op->inputs[0]->shape) > INT_MAX ||
 	    mu_shape_n(&op->outputs[0]->shape) > INT_MAX)
 		MU_FAIL(MU_ERR_UNSUPPORTED,
