@@ -464,7 +464,7 @@ static void test_abi(void)
 		{"mu_network_export", sizeof(struct mu_network_export), 16},
 	};
 
-	CHECK(MU_ABI == 12);
+	CHECK(MU_ABI == 13);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		if (!CHECK(sizeof(void *) != 8 || sizes[i].found == sizes[i].expected))
 			fprintf(stderr, "    struct %s has %zu bytes\n", sizes[i].name,
