@@ -160,6 +160,8 @@ struct mu_input_about {
 	size_t n_class_names;
 	const struct mu_vocabulary *vocabulary; /* of a text */
 	const struct mu_tokenizer *tokenizer;   /* of training, of tokens */
+	size_t used;  /* classes that occur among the targets of arrays, without the ignored one */
+	bool ignored; /* that one occurs, too */
 };
 
 struct mu_input {

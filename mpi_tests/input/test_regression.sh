@@ -275,6 +275,10 @@ if ! grep -q '^EXPORT_DYNAMIC = *$' "$BUILDDIR/Makefile"; then
 	expect 'Validation-iou='
 	refuse '--predict p.csv: the network has outputs for 4 positions of a sample.*--predict x.npy' \
 		--network ./positions.so --load D-0001.h5 --data-val image.npy --label-val mask.npy --predict p.csv
+	npy void.npy '4, 2, 2' 1 0 0 1 0 1 1 0 1 1 0 0 255 255 1 1
+	refuse 'void.npy: its targets are integers up to 255, and only 3 of these 256 .* --ignore-class 255 says so' \
+		$positions --label-train void.npy --batch-size 2
+	run $positions --label-train void.npy --ignore-class 255 || fail "exit status $?"
 	# shellcheck disable=SC2046 # 16 floats of 0.5
 	npy soft.npy '4, 2, 2' $(printf '0 0 0 63 %.0s' $(seq 16))
 	LC_ALL=C sed -i 's/|u1/<f4/' soft.npy
@@ -384,6 +388,13 @@ printf '0,1,2\n1,2,3\n4,5,6\n' >pandas.csv
 run $linear --data-train pandas.csv --batch-size 1 || fail "exit status $?"
 expect 'line 1, which counts from 0 on, is taken as names of columns'
 expect 'trained 4 samples'
+printf 't\n1\n2\n' >two.csv
+expect 'pandas.csv: the last one of 3 columns is the target, column 2'
+run $linear --data-train pandas.csv --label-train two.csv --batch-size 1 || fail "exit status $?"
+expect 'pandas.csv: all of its 3 columns are inputs, the last one, column 2, too'
+printf '1,2\n1,0\n' >one.csv
+run $linear --data-train one.csv --batch-size 1 || fail "exit status $?"
+expect 'line 1, which counts from 1 on, is taken as a sample'
 printf '0,1\n1,0\n' >pair.csv
 run $linear --data-train pair.csv --batch-size 1 || fail "exit status $?"
 expect 'line 1, which counts from 0 on, is taken as a sample'
@@ -407,6 +418,14 @@ run --network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --data-train firs
 expect 'none of the targets of 4 samples counts'
 expect 'Validation-accuracy=-?nan'
 expect_none 'best so far'
+expect_none 'nothing to learn'
+refuse 'nowhere.npy: all of its targets are 1, which --ignore-class leaves out: there is nothing to learn' \
+	--network mlp --data-train first.npy --label-train nowhere.npy --ignore-class 1
+npy gap.npy '4,' 0 5 1 0
+run --network mlp --num-layers 0 --num-epochs 1 --batch-size 2 --data-train first.npy --label-train gap.npy \
+	--ignore-class 9 || fail "exit status $?"
+expect 'warning: gap.npy: its targets are integers up to 5: 6 classes, of which 3 occur; --num-classes'
+expect 'warning: gap.npy: none of its targets is 9, which --ignore-class leaves out'
 npy many.npy '4,' 0 200 1 0
 refuse 'many.npy: the largest of its targets, which are integers, is 200, and there are 4 samples; .*--objective mse' \
 	--network mlp --data-train first.npy --label-train many.npy

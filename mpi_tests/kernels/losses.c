@@ -8,12 +8,14 @@ static double loss_of(int form, double delta, double x, double t)
 {
 	const double d = fabs(x - t);
 
-	switch (form) {
+	switch ((enum mu_element_form)form) {
 	case MU_ELEMENT_SQUARED: return d * d;
 	case MU_ELEMENT_ABSOLUTE: return d;
 	case MU_ELEMENT_HUBER: return d < delta ? d * d / 2 : delta * d - delta * delta / 2;
-	default: return log(1 + exp(x)) - x * t;
+	case MU_ELEMENT_LOGISTIC: return log(1 + exp(x)) - x * t;
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 static double output_of(int form, double x)

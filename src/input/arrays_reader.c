@@ -48,6 +48,15 @@ struct arrays {
 	char why[160]; /* targets are no classes */
 };
 
+/* One more target; *largest and in->about.used: of those so far. seen: the classes among them. */
+static void count_class(struct mu_input *in, uint8_t *seen, size_t class, size_t *largest)
+{
+	in->about.used += !(seen[class / 8] >> class % 8 & 1);
+	seen[class / 8] |= (uint8_t)(1 << class % 8);
+	if (class > *largest)
+		*largest = class;
+}
+
 /* Look at all targets: largest of those that are classes; else why they are none. */
 static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t *largest)
 {
@@ -56,6 +65,7 @@ static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t
 	const struct mu_array_settings *s = in->settings;
 	const size_t n = mu_shape_sample(&target->shape);
 	float *row = NULL;
+	uint8_t *seen = NULL;
 
 	*largest = 0;
 	if (!target->integers) {
@@ -63,6 +73,7 @@ static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t
 		return MU_OK;
 	}
 	MU_TRY(MU_ALLOC(row, n, "targets"));
+	MU_TRY(MU_ALLOC(seen, LARGEST_CLASS / 8, "classes"));
 	for (size_t i = 0; i < target->n && !*a->why; i++) {
 		const enum mu_status read = mu_rows_read(target, i, &in->thread->record, row);
 
@@ -73,16 +84,17 @@ static enum mu_status find_classes(struct mu_input *in, struct arrays *a, size_t
 		MU_TRY(read);
 		for (size_t k = 0; k < n && !*a->why; k++) {
 			if (s->ignores && row[k] == (float)s->ignored)
-				continue;
-			if (row[k] < 0 || row[k] >= LARGEST_CLASS)
+				in->about.ignored = true;
+			else if (row[k] < 0 || row[k] >= LARGEST_CLASS)
 				snprintf(a->why, sizeof a->why, "sample %zu has %.9g", i,
 					 (double)row[k]);
-			else if ((size_t)row[k] > *largest)
-				*largest = (size_t)row[k];
+			else
+				count_class(in, seen, (size_t)row[k], largest);
 		}
 	}
 out:
 	mu_free(row);
+	mu_free(seen);
 	return st;
 }
 

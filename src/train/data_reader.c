@@ -198,6 +198,41 @@ out:
 	return st;
 }
 
+/* Targets of arrays that are classes. tell: and warn of what may be wrong. */
+static enum mu_status check_classes(const struct conf *v, const struct mu_input *in,
+				    const char *place, bool tell)
+{
+	enum mu_status st = MU_OK;
+	const size_t used = in->about.used, last = in->classes - 1;
+	bool ignores;
+	const size_t ignored = mu_conf_ignored(v, &ignores);
+
+	if (!mu_conf_reads_arrays(v) || in->about.not_classes)
+		goto out;
+	if (ignores && in->about.ignored && used == 0)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: all of its targets are %zu, which --ignore-class leaves out: there is "
+			"nothing to learn",
+			place, ignored);
+	if (v->num_classes <= 0 && in->classes > FEW_CLASSES && used < in->classes / 2)
+		MU_FAIL(MU_ERR_USAGE,
+			"%s: its targets are integers up to %zu, and only %zu of these %zu numbers "
+			"occur; if %zu marks targets that do not count, --ignore-class %zu says "
+			"so; if they are values, --objective mse is for them; if they are classes, "
+			"--num-classes %zu",
+			place, last, used, in->classes, last, last, in->classes);
+	tell = tell && in->config.worker == 0;
+	if (tell && v->num_classes <= 0 && used < in->classes)
+		mu_log_warn("%s: its targets are integers up to %zu: %zu classes, of which %zu "
+			    "occur%s; --num-classes says how many there are",
+			    place, last, in->classes, used, used == 1 ? "s" : "");
+	if (tell && ignores && !in->about.ignored)
+		mu_log_warn("%s: none of its targets is %zu, which --ignore-class leaves out",
+			    place, ignored);
+out:
+	return st;
+}
+
 enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_input *in,
 				      const struct mu_loss *loss, size_t labels)
 {
@@ -219,6 +254,7 @@ enum mu_status mu_train_check_targets(const struct conf *v, const struct mu_inpu
 			"%zu samples; if they are values, --objective mse is for them; if they are "
 			"classes, --num-classes says how many",
 			place, in->classes - 1, in->n);
+	MU_TRY(check_classes(v, in, place, labels > 0));
 	if (field->number == MU_NUMBER_FLOAT32 && width == 1)
 		MU_FAIL(MU_ERR_USAGE,
 			"%s: its targets are values, not classes (%s), and the loss, %s, needs "

@@ -43,10 +43,12 @@ MU_INLINE double element_loss(enum mu_element_form form, float x, float t, doubl
 	case MU_ELEMENT_SQUARED: return d * d;
 	case MU_ELEMENT_ABSOLUTE: return d;
 	case MU_ELEMENT_HUBER: return d <= delta ? d * d / 2 : delta * (d - delta / 2);
-	default:
+	case MU_ELEMENT_LOGISTIC:
 		return (double)(x > 0 ? x : 0) - (double)x * (double)t +
 		       (double)log_of_1_and_exponential(x);
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 MU_INLINE double sum_of(enum mu_element_form form, const float *x, const float *t, size_t n,
@@ -92,8 +94,10 @@ static double losses_of(const struct mu_element_loss *l, const float *x, const f
 	case MU_ELEMENT_SQUARED: return squared_losses(x, t, n);
 	case MU_ELEMENT_ABSOLUTE: return absolute_losses(x, t, n);
 	case MU_ELEMENT_HUBER: return huber_losses(x, t, n, (double)l->delta);
-	default: return logistic_losses(x, t, n);
+	case MU_ELEMENT_LOGISTIC: return logistic_losses(x, t, n);
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 /* How many targets are not finite, or with shares not from 0 to 1. */
@@ -152,7 +156,11 @@ static void set_slopes(const struct mu_element_loss *l, const float *y, const fl
 		absolute_slopes(y + r.from, t + r.from, dx + r.from, n, by);
 		break;
 	case MU_ELEMENT_HUBER: huber_slopes(y + r.from, t + r.from, dx + r.from, n, by); break;
-	default: linear_slopes(y + r.from, t + r.from, dx + r.from, n, by);
+	case MU_ELEMENT_SQUARED:
+	case MU_ELEMENT_LOGISTIC:
+		linear_slopes(y + r.from, t + r.from, dx + r.from, n, by);
+		break;
+	case MU_ELEMENT_N: break;
 	}
 }
 

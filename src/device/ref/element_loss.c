@@ -32,8 +32,10 @@ static double loss_at(const struct mu_element_loss *l, double x, double t)
 	case MU_ELEMENT_SQUARED: return d * d;
 	case MU_ELEMENT_ABSOLUTE: return d;
 	case MU_ELEMENT_HUBER: return d <= delta ? d * d / 2 : delta * (d - delta / 2);
-	default: return fmax(x, 0) - x * t + log1p(exp(-fabs(x)));
+	case MU_ELEMENT_LOGISTIC: return fmax(x, 0) - x * t + log1p(exp(-fabs(x)));
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 /* y: the output. */
@@ -45,8 +47,10 @@ static double slope_at(const struct mu_element_loss *l, double y, double t)
 	case MU_ELEMENT_SQUARED: return 2 * d;
 	case MU_ELEMENT_ABSOLUTE: return d > 0 ? 1 : d < 0 ? -1 : d; /* NaN stays NaN */
 	case MU_ELEMENT_HUBER: return d > delta ? delta : d < -delta ? -delta : d;
-	default: return d;
+	case MU_ELEMENT_LOGISTIC: return d;
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 static enum mu_status plan(struct mu_op *op)

@@ -5,6 +5,8 @@
  * with # are comments. Numbers are decimal and become the nearest float32.
  */
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,11 +118,44 @@ out:
 	return st;
 }
 
+/* Another choice that nobody has made. */
+__attribute__((format(printf, 2, 3))) static void
+add_note(char note[MU_ROWS_NOTE], const char *format, ...)
+{
+	const size_t used = strlen(note), before = used ? 2 : 0;
+	va_list values;
+
+	if (used + before >= MU_ROWS_NOTE)
+		return;
+	memcpy(note + used, "; ", before);
+	va_start(values, format);
+	vsnprintf(note + used + before, MU_ROWS_NOTE - used - before, format, values);
+	va_end(values);
+}
+
+/* Does the line count its columns, from 0 or from 1 on? */
+static void note_counting(const struct mu_csv *t, char **cell, size_t n, enum first_line first,
+			  char note[MU_ROWS_NOTE])
+{
+	size_t counted[2] = {0, 0};
+
+	for (size_t k = 0; k < n; k++)
+		for (size_t from = 0; from < 2; from++)
+			counted[from] += strtoul(cell[k], NULL, 10) == k + from &&
+					 mu_csv_digits(cell[k]) == strlen(cell[k]);
+	if (n > 1 && (counted[0] == n || counted[1] == n))
+		add_note(note, "%.100s: line %zu, which counts from %d on, is taken as %s", t->path,
+			 t->line, counted[0] != n,
+			 first == NAMES ? "names of columns, as pandas writes them; if it is a "
+					  "sample, write a line of names above it"
+					: "a sample; if it numbers the columns, remove it");
+}
+
 /* All of the file: names, if there are some, and values. */
-static enum mu_status read_lines(struct mu_csv *t, char note[256])
+static enum mu_status read_lines(struct mu_csv *t, char note[MU_ROWS_NOTE])
 {
 	enum mu_status st = MU_OK;
-	size_t lines = 1, n, counted = 0;
+	size_t lines = 1, n;
 	char **cell = NULL;
 	enum first_line first;
 
@@ -140,15 +175,7 @@ static enum mu_status read_lines(struct mu_csv *t, char note[256])
 	MU_TRY(mu_csv_cut_line(t, cell, t->columns, &n));
 	MU_TRY(mu_alloc((void **)&t->values, lines * t->columns * sizeof *t->values, t->path));
 	first = judge(cell, n);
-	for (size_t k = 0; k < n; k++)
-		counted += strtoul(cell[k], NULL, 10) == k && mu_csv_digits(cell[k]) > 0;
-	if (counted == n && n > 1)
-		snprintf(note, 256,
-			 "%.100s: line %zu, which counts from 0 on, is taken as %s", t->path,
-			 t->line,
-			 first == NAMES ? "names of columns, as pandas writes them; if it is a "
-					  "sample, write a line of names above it"
-					: "a sample; if it numbers the columns, remove it");
+	note_counting(t, cell, n, first, note);
 	if (first == NAMES) {
 		t->name = cell;
 		MU_TRY(check_names(t));
@@ -203,7 +230,7 @@ static void mark_target(struct mu_csv *t, size_t k)
 
 /* Marks the targets, in the order in which they are named. */
 static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config *config,
-				   char note[256])
+				   char note[MU_ROWS_NOTE])
 {
 	enum mu_status st = MU_OK;
 	const char *list = config->columns;
@@ -223,6 +250,9 @@ static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config
 		mark_target(t, k);
 		list = list[n] ? list + n + 1 : NULL;
 	}
+	if (config->labels && !config->columns && t->columns > 1)
+		add_note(note, "%.100s: all of its %zu columns are inputs, the last one, %.80s, too",
+			 t->path, t->columns, mu_csv_column(t, k, name, sizeof name));
 	if (config->columns || config->labels || (config->targets_alone && t->columns == 1))
 		goto out;
 	if (t->columns == 1)
@@ -231,10 +261,8 @@ static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config
 			"a file of labels (label train, label val)",
 			t->path);
 	mark_target(t, k);
-	mu_csv_column(t, k, name, sizeof name);
-	if (!*note)
-		snprintf(note, 256, "%.100s: the last one of %zu columns is the target, %.80s",
-			 t->path, t->columns, name);
+	add_note(note, "%.100s: the last one of %zu columns is the target, %.80s", t->path,
+		 t->columns, mu_csv_column(t, k, name, sizeof name));
 out:
 	return st;
 }

@@ -130,6 +130,13 @@ static enum mu_status refuse(const struct mu_csv *t, size_t k, const char *cell)
 			"%s:%zu:%zu: %s is missing%s%s; a number is needed in each: fill it in, "
 			"remove the line, or skip bad records",
 			t->path, t->line, k + 1, column, *cell ? ": " : "", mu_shown(cell));
+	if (cell[comma] == ',' && mu_csv_is_number(rest, &whole) && comma <= 4 &&
+	    mu_csv_digits(cell + comma + 1) == 3)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s:%zu:%zu: %s is %.40s; a number has no comma: pandas.read_csv(FILE, "
+			"thousands=',') takes it as a mark of thousands, decimal=',' as the "
+			"point, and .to_csv(OTHER, index=False) writes the file again",
+			t->path, t->line, k + 1, column, mu_shown(cell));
 	if (cell[comma] == ',' && mu_csv_is_number(rest, &whole) &&
 	    mu_csv_digits(cell + comma + 1) > 0)
 		MU_FAIL(MU_ERR_FORMAT,
@@ -186,6 +193,9 @@ enum mu_status mu_csv_cut_line(const struct mu_csv *t, char **cell, size_t colum
 		if (*n < columns)
 			cell[*n] = next;
 	}
+	if (*n != columns && mu_csv_is_blank(t->row))
+		MU_FAIL(MU_ERR_FORMAT, "%s:%zu: is empty, and lines follow: remove it", t->path,
+			t->line);
 	if (*n != columns)
 		MU_FAIL(MU_ERR_FORMAT,
 			"%s:%zu: has %zu column%s, and the first line has %zu: all lines need as "

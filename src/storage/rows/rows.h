@@ -21,6 +21,7 @@
 #include "storage/file.h"
 
 #define MU_ROWS_KEPT ((size_t)1 << 30)
+#define MU_ROWS_NOTE 512
 
 /* Types of numbers in files. */
 enum mu_cell {
@@ -58,7 +59,7 @@ struct mu_rows {
 /* What a file, or two, have: inputs and targets of the same samples. */
 struct mu_rows_pair {
 	struct mu_rows data, target; /* target.n 0: there are none */
-	char note[256];              /* a choice that nobody has made; "": none */
+	char note[MU_ROWS_NOTE];     /* choices that nobody has made; "": none */
 };
 
 struct mu_rows_config {

@@ -12,12 +12,14 @@ CUDA_FUNCTION double element_loss_of(int form, double delta, double x, double t)
 {
 	const double d = fabs(x - t);
 
-	switch (form) {
+	switch ((enum mu_element_form)form) {
 	case MU_ELEMENT_SQUARED: return d * d;
 	case MU_ELEMENT_ABSOLUTE: return d;
 	case MU_ELEMENT_HUBER: return d <= delta ? d * d / 2 : delta * (d - delta / 2);
-	default: return fmax(x, 0.0) - x * t + log1p(exp(-fabs(x)));
+	case MU_ELEMENT_LOGISTIC: return fmax(x, 0.0) - x * t + log1p(exp(-fabs(x)));
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 /* y: the output. */
@@ -25,12 +27,14 @@ CUDA_FUNCTION double element_slope_of(int form, double delta, double y, double t
 {
 	const double d = y - t;
 
-	switch (form) {
+	switch ((enum mu_element_form)form) {
 	case MU_ELEMENT_SQUARED: return 2 * d;
 	case MU_ELEMENT_ABSOLUTE: return d > 0 ? 1 : d < 0 ? -1 : d; /* NaN stays NaN */
 	case MU_ELEMENT_HUBER: return d > delta ? delta : d < -delta ? -delta : d;
-	default: return d;
+	case MU_ELEMENT_LOGISTIC: return d;
+	case MU_ELEMENT_N: break;
 	}
+	return (double)NAN;
 }
 
 CUDA_FUNCTION void element_loss_row(const struct cuda_element_loss *a, size_t row, size_t thread,
