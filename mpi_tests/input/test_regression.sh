@@ -391,7 +391,7 @@ expect 'trained 4 samples'
 printf 't\n1\n2\n' >two.csv
 expect 'pandas.csv: the last one of 3 columns is the target, column 2'
 run $linear --data-train pandas.csv --label-train two.csv --batch-size 1 || fail "exit status $?"
-expect 'pandas.csv: all of its 3 columns are inputs, the last one, column 2, too'
+expect 'pandas.csv: all 3 columns are inputs, the last one, column 2, too'
 printf '1,2\n1,0\n' >one.csv
 run $linear --data-train one.csv --batch-size 1 || fail "exit status $?"
 expect 'line 1, which counts from 1 on, is taken as a sample'
@@ -439,6 +439,11 @@ npy turned.npy '4, 3, 1, 2' $(seq 24)
 # shellcheck disable=SC2046 # numbers
 npy upright.npy '4, 3, 2, 1' $(seq 24)
 run $linear --data-train turned.npy --label-train zero.npy --model-prefix T || fail "exit status $?"
+expect_none moveaxis
+# shellcheck disable=SC2046 # numbers
+npy keras.npy '4, 5, 2, 3' $(seq 120)
+run $linear --data-train keras.npy --label-train zero.npy || fail "exit status $?"
+expect 'warning: keras.npy: samples of .5, 2, 3. have 5 channels; .*numpy.moveaxis'
 run $linear --load T-0002.h5 --data-train upright.npy --label-train zero.npy || fail "exit status $?"
 expect 'warning: T-0002.h5 was trained on samples of shape 3,1,2, and these are 3,2,1'
 

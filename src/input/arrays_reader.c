@@ -154,6 +154,21 @@ static struct mu_shape shape_for_layers(const struct mu_rows *data)
 	return shape;
 }
 
+/* Pictures and volumes whose channels come last, as TensorFlow's do? */
+static void tell_channels(const struct mu_rows *data)
+{
+	const struct mu_shape *shape = &data->shape;
+	const size_t last = shape->dims[shape->ndims - 1];
+	char text[MU_SAMPLE_TEXT];
+
+	if (shape->ndims < 4 || shape->dims[1] <= 4 ||
+	    (last != 3 && last != 4 && (last != 1 || shape->dims[1] != shape->dims[2])))
+		return;
+	mu_log_warn("%s: samples of (%s) have %zu channels; if the last axis is that of channels, "
+		    "numpy.moveaxis(x, -1, 1) makes it the first",
+		    data->name, mu_sample_text(shape, ", ", text, sizeof text), shape->dims[1]);
+}
+
 static enum mu_status open_arrays(struct mu_input *in)
 {
 	enum mu_status st = MU_OK;
@@ -184,6 +199,8 @@ static enum mu_status open_arrays(struct mu_input *in)
 	shape = shape_for_layers(&a->pair.data);
 	mu_input_declare_data(in, MU_NUMBER_FLOAT32, &shape);
 	MU_TRY(declare_targets(in, a));
+	if (c->worker == 0 && !validate)
+		tell_channels(&a->pair.data);
 	if (*a->pair.note && c->worker == 0)
 		mu_log_info("%s", a->pair.note);
 out:

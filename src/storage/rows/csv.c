@@ -251,7 +251,7 @@ static enum mu_status find_targets(struct mu_csv *t, const struct mu_rows_config
 		list = list[n] ? list + n + 1 : NULL;
 	}
 	if (config->labels && !config->columns && t->columns > 1)
-		add_note(note, "%.100s: all of its %zu columns are inputs, the last one, %.80s, too",
+		add_note(note, "%.100s: all %zu columns are inputs, the last one, %.80s, too",
 			 t->path, t->columns, mu_csv_column(t, k, name, sizeof name));
 	if (config->columns || config->labels || (config->targets_alone && t->columns == 1))
 		goto out;
