@@ -139,7 +139,7 @@ page() {
 
 pages=README.md
 ! in_tier full || pages="README.md doc/train.md doc/data.md doc/stores.md doc/parallel.md doc/gpus.md doc/clusters.md
-	doc/centres.md doc/api.md doc/from-mxnet.md doc/from-pytorch.md"
+	doc/api.md doc/from-mxnet.md doc/from-pytorch.md"
 for name in ${MU_PAGES:-$pages}; do
 	part "$name"
 	page "$name"
