@@ -55,7 +55,7 @@ yarn_begin() {
 }
 
 yarn_end() {
-	wait_for 200 "the end of the job" yarn_has_ended || kill -KILL "$yarn_job"
+	wait_for 400 "the end of the job" yarn_has_ended || kill -KILL "$yarn_job"
 	wait "$yarn_job"
 	status=$?
 	yarn_job=
@@ -66,12 +66,12 @@ yarn_has_ended() {
 	! kill -0 "$yarn_job" 2>/dev/null
 }
 
-# says REGEX: does the log have it yet?
-says() {
-	grep -Pq "$1" "$log"
+# yarn_says REGEX: the log has it, or nobody will write it any more
+yarn_says() {
+	grep -Pq "$1" "$log" || yarn_has_ended
 }
 
-# Applications that have not ended, and containers, by the ResourceManager.
+# Of the ResourceManager: hosts of the masters of applications that have not ended, and how many containers there are.
 yarn_left() {
 	python3 - "$(cat cluster/rm.url)" <<'PYTHON'
 import json, sys, urllib.request
@@ -80,12 +80,16 @@ def get(path):
         return json.load(answer)
 apps = (get("apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING")["apps"] or {}).get("app", [])
 nodes = (get("nodes?states=RUNNING")["nodes"] or {}).get("node", [])
-print(len(apps), sum(n["numContainers"] for n in nodes))
+print(*(a.get("amHostHttpAddress", "?").split(":")[0] for a in apps), sum(n["numContainers"] for n in nodes))
 PYTHON
 }
 
+yarn_master_host() {
+	yarn_left | cut -d ' ' -f 1
+}
+
 yarn_is_empty() {
-	[ "$(yarn_left)" = "0 0" ]
+	[ "$(yarn_left)" = 0 ]
 }
 
 # What queue.sh shows where something is waited for in vain.
@@ -99,7 +103,7 @@ yarn_is_clean() {
 	local left
 	left=$(leftovers)
 	[ -z "$left" ] || fail "left running: ${left//$'\n'/ }"
-	wait_for 30 "applications and containers to be gone" yarn_is_empty
+	wait_for 60 "applications and containers to be gone" yarn_is_empty
 	[ ! -e "$(yarn_home)/$yarn_name" ] || fail "left: $(find "$(yarn_home)/$yarn_name")"
 	left=$(find tmp -mindepth 1 -maxdepth 1 ! -name 'hsperfdata*' ! -name 'Jetty*' ! -name 'jetty-*')
 	[ -z "$left" ] || fail "left: $left"
