@@ -416,6 +416,9 @@ static void test_joined(void)
 	put_archive("a.npz", &a);
 	settings.label_columns = "w,kind";
 	check_read(&c, "3", numbers, joined);
+	CHECK(mu_input_open(&in, &c) == MU_OK);
+	CHECK_TEXT(in.about.target_columns, "w,w,kind"); /* of heads, of other data */
+	mu_input_close(&in);
 	settings.label_columns = "w";
 	check_read(&c, "3", numbers, alone);
 	settings.label_columns = "w,kind";
@@ -424,7 +427,7 @@ static void test_joined(void)
 	check_read(&c, "3", numbers, joined);
 	settings.label_columns = "kind,n";
 	check_refused(&c, "a.npz:n: sample 1, element 1 is NaN", "");
-	c.skip_bad_records = true;
+	c.skip_bad_records = true; /* whose message names column n, the second of three */
 	CHECK(read_all(&c, &in, data, labels) && in.n_bad == 1);
 	mu_input_close(&in);
 	c.skip_bad_records = false;

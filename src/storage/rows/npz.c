@@ -362,14 +362,36 @@ static enum mu_status join_row(float *out, const struct mu_rows_pair *parts, siz
 
 	for (size_t k = 0; k < n; k++) {
 		const enum mu_status read = mu_rows_read(&parts[k].data, i, buffer, out);
+		const size_t numbers = mu_shape_sample(&parts[k].data.shape);
 
 		if (read == MU_ERR_FORMAT && skip) {
 			mu_trace_clear();
-			*out = NAN;
+			for (size_t j = 0; j < numbers; j++)
+				out[j] = NAN;
 		} else {
 			MU_TRY(read);
 		}
-		out += mu_shape_sample(&parts[k].data.shape);
+		out += numbers;
+	}
+out:
+	return st;
+}
+
+/* Each number of a row has the name of its array: "box,box,class". */
+static enum mu_status name_numbers(struct mu_rows *rows, const struct mu_rows_pair *parts, size_t n,
+				   const char *names)
+{
+	enum mu_status st = MU_OK;
+	const size_t room = mu_shape_sample(&rows->shape) * (strlen(names) + 1) + 1;
+	size_t used = 0;
+
+	MU_TRY(MU_ALLOC(rows->columns, room, "names of columns"));
+	for (size_t k = 0; k < n; k++) {
+		for (size_t i = 0; i < mu_shape_sample(&parts[k].data.shape); i++)
+			used += (size_t)snprintf(rows->columns + used, room - used, "%s%.*s",
+						 used > 0 ? "," : "", (int)strcspn(names, ","),
+						 names);
+		names += strcspn(names, ",") + 1;
 	}
 out:
 	return st;
@@ -399,10 +421,8 @@ static enum mu_status join(struct mu_rows *rows, const struct archive *a,
 	rows->memory = (uint8_t *)out;
 	for (size_t i = 0; i < rows->n; i++)
 		MU_TRY(join_row(out + i * dims[1], parts, n, i, &buffer, config->skip));
-	if (dims[1] == n) {
-		MU_TRY(MU_ALLOC(rows->columns, strlen(config->columns) + 1, "names of columns"));
-		strcpy(rows->columns, config->columns);
-	}
+	if (dims[1] <= MOST_JOINED)
+		MU_TRY(name_numbers(rows, parts, n, config->columns));
 out:
 	for (size_t k = 0; k < n; k++)
 		mu_rows_close(&parts[k]);
