@@ -394,6 +394,8 @@ enum mu_status mu_cuda_multiply_many(struct cuda_device *d, const struct cuda_pr
 
 /* An error if a tensor of the operation is too large for kernels that count in 32 bits. */
 enum mu_status mu_cuda_check_sizes(struct cuda_device *d, struct mu_op *op);
+/* Free op->impl, memory of the host from cuMemHostAlloc. */
+void mu_cuda_release_host(struct cuda_device *d, struct mu_op *op);
 /* Axes of space: depth, 1 of images, height, width. */
 void mu_cuda_space(const struct mu_shape *shape, int out[CUDA_SPACE]);
 

@@ -60,12 +60,6 @@ out:
 	return st;
 }
 
-static void release(struct cuda_device *d, struct mu_op *op)
-{
-	if (d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
-		d->api.cuMemFreeHost(op->impl);
-}
-
 static void set_loss(struct mu_op *op)
 {
 	struct mu_prediction *predictions = predictions_of(op);
@@ -141,5 +135,5 @@ const struct cuda_kind mu_cuda_element_loss = {
 	.forward = forward,
 	.set_loss = set_loss,
 	.backward = backward,
-	.release = release,
+	.release = mu_cuda_release_host,
 };

@@ -74,12 +74,6 @@ out:
 	return st;
 }
 
-static void release(struct cuda_device *d, struct mu_op *op)
-{
-	if (d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
-		d->api.cuMemFreeHost(op->impl);
-}
-
 static struct cuda_targets targets_of(const struct mu_op *op)
 {
 	const struct mu_batch *b = op->batch;
@@ -196,5 +190,5 @@ const struct cuda_kind mu_cuda_region_loss = {
 	.forward = forward,
 	.set_loss = set_loss,
 	.backward = backward,
-	.release = release,
+	.release = mu_cuda_release_host,
 };

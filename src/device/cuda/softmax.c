@@ -51,12 +51,6 @@ out:
 	return st;
 }
 
-static void release(struct cuda_device *d, struct mu_op *op)
-{
-	if (d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
-		d->api.cuMemFreeHost(op->impl);
-}
-
 static float mean_weight(const struct mu_batch *b, size_t classes)
 {
 	double sum = 0;
@@ -151,5 +145,5 @@ const struct cuda_kind mu_cuda_softmax = {
 	.forward = forward,
 	.set_loss = set_loss,
 	.backward = backward,
-	.release = release,
+	.release = mu_cuda_release_host,
 };

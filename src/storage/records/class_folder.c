@@ -340,13 +340,6 @@ out:
 	return st;
 }
 
-/* Files are opened for each read, whatever they hold by then. */
-static enum mu_status unchanged(const struct mu_records *r)
-{
-	(void)r;
-	return MU_OK;
-}
-
 static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
 {
 	const struct class_folder *f = r->impl;
@@ -371,6 +364,5 @@ const struct mu_records_ops mu_records_folder = {
 	.read = read_record,
 	.bound = bound,
 	.where = where,
-	.unchanged = unchanged,
 	.hash_files = hash_files,
 };

@@ -186,12 +186,6 @@ static enum mu_status read_record(const struct mu_records *r, size_t i,
 	return mu_record_read_image(f->path[i], buffer, out);
 }
 
-static enum mu_status unchanged(const struct mu_records *r)
-{
-	(void)r;
-	return MU_OK;
-}
-
 static void hash_files(const struct mu_records *r, uint64_t *listing, uint64_t *times)
 {
 	const struct image_files *f = r->impl;
@@ -214,6 +208,5 @@ const struct mu_records_ops mu_records_image_files = {
 	.read = read_record,
 	.bound = bound,
 	.where = where,
-	.unchanged = unchanged,
 	.hash_files = hash_files,
 };

@@ -123,7 +123,7 @@ void mu_records_info(const struct mu_records *r, struct mu_records_info *info)
 
 enum mu_status mu_records_unchanged(const struct mu_records *r)
 {
-	return r->ops->unchanged(r);
+	return r->ops->unchanged ? r->ops->unchanged(r) : MU_OK;
 }
 
 enum mu_status mu_records_check_sum(const struct mu_records *r, uint32_t crc)

@@ -28,6 +28,7 @@ struct mu_records_ops {
 	/* NULL: the bytes of raw pixels. See mu_records_bound. */
 	size_t (*bound)(const struct mu_records *r, size_t i);
 	void (*where)(const struct mu_records *r, size_t i, char *text, size_t nbytes);
+	/* NULL: files are opened for each read, whatever they hold by then. */
 	enum mu_status (*unchanged)(const struct mu_records *r);
 	/* NULL: nothing is known but the records. See mu_records_hash_files. */
 	void (*hash_files)(const struct mu_records *r, uint64_t *listing, uint64_t *times);

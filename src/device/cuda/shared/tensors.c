@@ -22,6 +22,12 @@ out:
 	return st;
 }
 
+void mu_cuda_release_host(struct cuda_device *d, struct mu_op *op)
+{
+	if (d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS)
+		d->api.cuMemFreeHost(op->impl);
+}
+
 void mu_cuda_space(const struct mu_shape *shape, int out[CUDA_SPACE])
 {
 	const int first = MU_MAX_DIMS - shape->ndims;
