@@ -49,6 +49,12 @@ expect_count 1 \
 	'^launch: error: a container of 8192 MB \(--worker-memory\) is larger than any node: the largest has 6000 MB$'
 in_tier full || finish
 
+part "the status is the job's"
+yarn_begin -n 1 sh -c 'exit 7'
+yarn_end
+[ $status = 7 ] || fail "exit status $status, not 7"
+expect_none ' error: '
+
 part "a queue that is not there"
 yarn_begin -n 1 --queue nosuch "$TRAINER"
 yarn_end
