@@ -53,6 +53,17 @@ wrong() {
 	exit 2
 }
 
+# Programs are packed without the kernels, which are the same in all (jobs/gpu/pack.sh).
+join_programs() {
+	local before program
+	find "$tree" -name '*.before' >"$work/cut" || return
+	while read -r before; do
+		program=${before%.before}
+		cat "$before" "$tree/kernels" "$program.after" >"$program" && chmod 755 "$program" &&
+			rm "$before" "$program.after" || return
+	done <"$work/cut"
+}
+
 run() {
 	[ $# = 2 ] || wrong "run: two folders are needed, the pack and where results go"
 	[ -f "$1/$archive" ] || die "there is no $1/$archive: make it with pack"
@@ -62,6 +73,7 @@ run() {
 	trap 'rm -rf "$work"' EXIT
 	tar -C "$work" -xzf "$1/$archive" || die "cannot unpack $1/$archive in $work"
 	tree=$work/muster-gpu
+	join_programs || die "cannot join the programs in $work"
 	# shellcheck source=jobs/gpu/run.sh
 	. "$tree/jobs/gpu/run.sh"
 	run_parts

@@ -90,8 +90,9 @@ stage_model() {
 	fi
 }
 
+# Sets `programs`, which are stripped, too.
 stage_libraries() {
-	local programs libraries library
+	local libraries library
 	mapfile -t programs < <(find "$stage" -type f -perm -100 -exec sh -c 'head -c 4 "$1" | grep -q ELF' _ {} \; \
 		-print)
 	strip "${programs[@]}" || die "strip failed"
@@ -109,8 +110,28 @@ stage_libraries() {
 	strip --strip-unneeded "$stage"/lib/* 2>/dev/null
 }
 
+# The kernels, 3 MB, are the same bytes in every program. They go along once, and the programs as what is before and
+# after them, which gpu-check.sh joins.
+share_kernels() {
+	local kernels=$build/cuda_kernels.fatbin nbytes program at
+	cp "$kernels" "$stage/kernels" || die "cannot copy $kernels"
+	nbytes=$(stat -c %s "$kernels")
+	for program in "${programs[@]}"; do
+		while read -r at; do
+			tail -c +$((at + 1)) "$program" | cmp -s -n "$nbytes" - "$kernels" || continue
+			head -c "$at" "$program" >"$program.before"
+			tail -c +$((at + nbytes + 1)) "$program" >"$program.after"
+			cat "$program.before" "$kernels" "$program.after" | cmp -s - "$program" ||
+				die "cannot cut $program"
+			rm "$program"
+			break
+		done < <(LC_ALL=C grep -obUaP '\x50\xed\x55\xba' "$program" | cut -d : -f 1) # how such files begin
+	done
+	[ -f "$stage/trainer.before" ] || die "$build/trainer does not have the kernels of $kernels"
+}
+
 pack() {
-	local pack='' nbytes
+	local pack='' nbytes programs
 	build='' configure_options=()
 	while [ $# -gt 0 ]; do
 		case $1 in
@@ -138,6 +159,7 @@ pack() {
 	stage_files
 	stage_model
 	stage_libraries
+	share_kernels
 	tar -C "$work" -czf "$pack/$archive" muster-gpu || die "cannot write $pack/$archive"
 	[ "$here" -ef "$pack" ] || cp "$here/gpu-check.sh" "$pack/" || die "cannot write $pack/gpu-check.sh"
 	nbytes=$(stat -c %s "$pack/$archive")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* @np 1 */
+/* @np 1 @gpu */
 /*
  * Small networks of layers for images and volumes, on every device against ref: a step's loss and
  * gradients; the same bits when outputs are computed again for backward; on ref, gradients against

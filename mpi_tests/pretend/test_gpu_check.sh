@@ -46,6 +46,9 @@ export CONFIGURATIONS=$PWD/configurations
 env -u LD_LIBRARY_PATH "$SRCDIR/jobs/gpu-check.sh" pack --build "$BUILDDIR" pack >out.txt 2>&1 ||
 	fail "pack ends with $?: $(tail -3 out.txt)"
 [ "$(stat -c %s pack/muster-gpu.tar.gz)" -lt 64000000 ] || fail "the pack is larger than 64 MB"
+tar -tzf pack/muster-gpu.tar.gz >packed
+[ "$(grep -cE '/(trainer|test_ops)\.(before|after)$' packed)" = 4 ] && ! grep -qE '/(trainer|test_ops)$' packed ||
+	fail "programs are packed with the kernels in each"
 
 part "no GPU, no CUDA, no network"
 mkdir -p plain nothing
