@@ -51,7 +51,7 @@ rm out/n-0002.h5
 train 3 --resume auto --model-prefix out/m --data-dir set --num-epochs 3 $plain
 expect '^options from out/m-0002.h5: network mlp, num-classes 10$'
 run_limited 60 1 --resume auto --model-prefix out/m --network lenet --data-dir set --num-epochs 4 $plain
-expect 'error: out/m-0003.h5 was saved with network mlp, and this run has lenet'
+expect 'error: out/m-0003.h5 was saved with network mlp, and this run has lenet, so that arrays have other shapes'
 
 part "words"
 printf 'the cat sees\nthe dog sees\na bird sings\nthe bird sees the cat\n' >train.txt
@@ -60,6 +60,14 @@ train 1 --network lstm --num-layers 1 --num-hidden 6 --num-embed 4 --data-train 
 	--text words --buckets 4,6 --num-epochs 1 --model-prefix out/w $plain
 validation >trained
 train 1 --evaluate --load out/w-best --data-val val.txt $plain
+# What no --override can change is named, and none is offered.
+for override in "" "--override all"; do
+	run_limited 60 1 --network lstm --num-hidden 7 --num-embed 5 --data-train train.txt --data-val val.txt \
+		--text words --buckets 4,6 --num-epochs 2 --model-prefix out/w --resume auto $override $plain
+	[ $status = 2 ] || fail "exit status $status, not 2, of another width"
+	expect 'error: out/w-0001.h5 was saved with num-hidden 6, num-embed 4, and this run has 7, 5, so that arrays'
+	expect_none 'error: .*override|has dimensions'
+done
 mv out/w-0001.h5 alone.h5
 rm out/*
 train 1 --evaluate --load alone.h5 --data-val val.txt $plain

@@ -3,6 +3,7 @@
  * numbers of its data stand for, and what follows from differences. */
 #include "contents.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,15 +120,137 @@ out:
 	return st;
 }
 
+/* ---- arrays: where theirs have other shapes, no --override helps ---- */
+
+struct fitting {
+	const struct mu_plan *plan;
+	size_t n; /* arrays of the plan that the file has, in the same shape */
+};
+
+static enum mu_status match(void *context, const char *name, int ndims, const size_t *dims)
+{
+	struct fitting *f = context;
+	size_t n;
+	const struct mu_slice *slices = mu_plan_slices(f->plan, &n);
+	char mine[CHECKPOINT_NAME];
+
+	for (size_t k = 0; k < n; k++) {
+		const struct mu_shape *shape = mu_plan_slice_shape(f->plan, k);
+
+		mu_checkpoint_weights_name(&slices[k], mine, sizeof mine);
+		if (strcmp(mine, name) == 0 && ndims == shape->ndims &&
+		    memcmp(dims, shape->dims, (size_t)ndims * sizeof *dims) == 0)
+			f->n++;
+	}
+	return MU_OK;
+}
+
+/* Do arrays depend on it: a setting of the network whose record says so, or one of these? */
+static bool shapes_arrays(const struct conf *v, const char *name)
+{
+	static const char *const others[] = {"network",    "objective",   "num-layers",
+					     "vocabulary", "image-shape", "num-classes"};
+	const struct mu_network *network = v->owner.network;
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (strcmp(others[i], name) == 0)
+			return true;
+	for (size_t i = 0; i < mu_conf_owned(network, NULL, NULL); i++) {
+		const struct mu_option *row = mu_conf_owned_row(network, NULL, NULL, i);
+
+		if (strcmp(row->name, name) == 0)
+			return row->record == MU_RECORD_SHAPES || row->record == MU_RECORD_IDENTITY;
+	}
+	return false;
+}
+
+/* Does what follows it here follow from it, too: the arrays of another network are others? */
+static bool decides(const char *name)
+{
+	return strcmp(name, "network") == 0 || strcmp(name, "objective") == 0 ||
+	       strcmp(name, "vocabulary") == 0;
+}
+
+/* Where the two differ in that: "num-hidden 16, num-embed 4" and "32, 8". */
+struct differing {
+	char theirs[512], mine[512];
+};
+
+static enum mu_status list_settings(const struct checkpoint_identity *r,
+				    const struct checkpoint_comparison *c, struct differing *s)
+{
+	enum mu_status st = MU_OK;
+	char text[sizeof r->of->text], mine[sizeof r->of->text];
+
+	*s = (struct differing){.theirs = ""};
+	for (size_t i = 0; i < r->n; i++) {
+		const struct checkpoint_identity_item *item = &r->of[i];
+		const size_t n = strlen(s->theirs), m = strlen(s->mine);
+		const char *comma = n ? ", " : "";
+
+		if (!shapes_arrays(r->conf, item->name))
+			continue;
+		MU_TRY(mu_array_file_find_text(c->file, item->name, text, sizeof text));
+		if (!*text || strcmp(text, item->text) == 0)
+			continue;
+		snprintf(mine, sizeof mine, "%s", item->text);
+		mu_text_shorten(mine);
+		mu_text_shorten(text);
+		snprintf(s->theirs + n, sizeof s->theirs - n, "%s%s %s", comma, item->name, text);
+		snprintf(s->mine + m, sizeof s->mine - m, "%s%s", comma, mine);
+		if (decides(item->name))
+			break;
+	}
+out:
+	return st;
+}
+
+/* *fit: a run of another structure can have the file's arrays, by --override. */
+static enum mu_status check_arrays(const struct checkpoint_identity *r,
+				   const struct checkpoint_comparison *c, bool *fit)
+{
+	enum mu_status st = MU_OK;
+	struct fitting f = {.plan = c->plan};
+	struct differing s;
+	char structure[64], mine[64];
+	size_t n;
+
+	*fit = true;
+	snprintf(mine, sizeof mine, "%016" PRIx64, mu_plan_structure_hash(c->plan));
+	MU_TRY(mu_array_file_find_text(c->file, CHECKPOINT_STRUCTURE, structure, sizeof structure));
+	if (strcmp(structure, mine) == 0)
+		goto out;
+	MU_TRY(mu_array_file_each(c->file, match, &f));
+	mu_plan_slices(c->plan, &n);
+	*fit = f.n == n;
+	if (*fit)
+		goto out;
+	MU_TRY(list_settings(r, c, &s));
+	if (!*s.theirs)
+		MU_FAIL(MU_ERR_FORMAT,
+			"%s was saved by another form of network %s, with other arrays: --load and "
+			"--skip-mismatch begin a new run with those that fit",
+			c->path, r->conf->network_name);
+	MU_FAIL(MU_ERR_FORMAT,
+		"%s was saved with %s, and this run has %s, so that arrays have other shapes: "
+		"resume with the former; --load and --skip-mismatch begin a new run",
+		c->path, s.theirs, s.mine);
+out:
+	return st;
+}
+
 enum mu_status mu_checkpoint_identity_compare(const struct checkpoint_identity *r,
 					      const struct checkpoint_comparison *c,
 					      struct checkpoint_difference *d)
 {
 	enum mu_status st = MU_OK;
 	char text[sizeof r->of->text];
-	bool validates = false, validated;
+	bool validates = false, validated, fit;
 
 	*d = (struct checkpoint_difference){.foreign = false};
+	st = check_arrays(r, c, &fit);
+	d->foreign = !fit;
+	MU_TRY(st);
 	for (size_t i = 0; i < r->n; i++) {
 		const struct checkpoint_identity_item *item = &r->of[i];
 		bool there = true;

@@ -37,6 +37,7 @@ enum mu_status mu_checkpoint_identity_write(const struct checkpoint_identity *id
 #define CHECKPOINT_DATA_VALIDATION "data-validation"
 #define CHECKPOINT_DATA_FILES "data-files"
 #define CHECKPOINT_PLACEMENT "placement" /* of the ranks on nodes */
+#define CHECKPOINT_STRUCTURE "structure" /* names, shapes and rules of the arrays, hashed */
 /* Is the name in the list of --override? */
 bool mu_checkpoint_identity_overrides(const char *override, const char *name);
 /* override: names separated by commas, or "all". MU_ERR_USAGE for a name that is not here. */
@@ -47,6 +48,7 @@ void mu_checkpoint_schedule_text(const char *item, char *text, size_t nbytes);
 struct checkpoint_comparison {
 	struct mu_array_file *file;
 	const char *path, *override;
+	const struct mu_plan *plan; /* of this run */
 };
 struct checkpoint_difference {
 	bool foreign;    /* what needs --override */

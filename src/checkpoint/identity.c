@@ -304,7 +304,8 @@ static enum mu_status add_job(const struct mu_engine *e, struct checkpoint_ident
 		add(r, "network-code", MU_RECORD_TOLD, "%016" PRIx64, e->network_bytes);
 	add_objective(e, r);
 	add(r, "num-layers", by_row, "%ld", mu_net_depth(e->net));
-	add(r, "structure", MU_RECORD_IDENTITY, "%016" PRIx64, mu_plan_structure_hash(e->plan));
+	add(r, CHECKPOINT_STRUCTURE, MU_RECORD_IDENTITY, "%016" PRIx64,
+	    mu_plan_structure_hash(e->plan));
 	add_reported(e, r);
 	if (*e->conv->text)
 		add(r, "conv-table", by_row, "%016" PRIx64, e->conv->hash);

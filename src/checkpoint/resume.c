@@ -63,7 +63,8 @@ static enum mu_status try_file(const struct search *s, const char *path, bool *f
 	enum mu_status st = MU_OK;
 	struct checkpoint_resume *r = s->found;
 	struct mu_array_file *file = NULL;
-	struct checkpoint_comparison with = {.path = path, .override = s->e->conf->override};
+	struct checkpoint_comparison with = {
+		.path = path, .override = s->e->conf->override, .plan = s->e->plan};
 	struct checkpoint_difference d;
 
 	*foreign = false;
