@@ -19,8 +19,8 @@ enum stage {
 	WRITE,  /* this worker's thread writes */
 	AGREE,  /* this worker has written; have all others? */
 	COMMIT, /* worker 0: all have */
-	FAILED, /* another worker could not write, and ends the job as soon as it knows; with
-		   --on-error reload no worker ends it */
+	FAILED, /* another worker could not write, and ends the job as soon as it knows; where
+		   the run goes on, no worker ends it */
 };
 
 struct checkpoint_saver {
@@ -41,10 +41,11 @@ struct checkpoint_saver {
 	bool late;                           /* --save-minutes have passed for worker 0 */
 	bool wanted;                         /* a save is due at the end of this update */
 	bool refuses;                        /* this worker's part: see saver.h */
+	bool survives; /* the run goes on after a save of all workers that fails */
 };
 
 enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const struct mu_engine *e,
-					struct checkpoint_rollback *back)
+					struct checkpoint_rollback *back, bool survives)
 {
 	enum mu_status st = MU_OK;
 	struct checkpoint_saver *s = NULL;
@@ -56,6 +57,7 @@ enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const str
 	*out = s;
 	s->e = s->file.e = e;
 	s->back = back;
+	s->survives = survives;
 	s->last = mu_now();
 	MU_TRY(mu_vote_open(&s->vote, e->members));
 out:
@@ -121,10 +123,10 @@ bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done)
 
 /* ---- the start of a save ---- */
 
-/* Does the run go on after a save that fails? */
+/* Does the run go on, should this save fail? */
 static bool goes_on(const struct checkpoint_saver *s)
 {
-	return s->e->conf->on_error == CONF_ON_ERROR_RELOAD && !s->file.alone;
+	return s->survives && !s->file.alone;
 }
 
 void mu_checkpoint_saver_refuse(struct checkpoint_saver *s)

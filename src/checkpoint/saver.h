@@ -11,10 +11,11 @@ struct checkpoint_saver;
 
 /*
  * *out: NULL without --model-prefix, which the functions below accept, except mu_checkpoint_save.
- * The path of the last complete save is written to back->path. Collective over workers.
+ * The path of the last complete save is written to back->path. survives: the run goes on after a
+ * save that fails (train/recovery). Collective over workers.
  */
 enum mu_status mu_checkpoint_saver_open(struct checkpoint_saver **out, const struct mu_engine *e,
-					struct checkpoint_rollback *back);
+					struct checkpoint_rollback *back, bool survives);
 void mu_checkpoint_saver_close(struct checkpoint_saver *s);
 /* After `done` steps of an epoch, not its last: is a save due now? */
 bool mu_checkpoint_saver_due(struct checkpoint_saver *s, size_t done);
@@ -31,7 +32,7 @@ enum mu_status mu_checkpoint_saver_check_minutes(struct checkpoint_saver *s);
 enum mu_status mu_checkpoint_save(struct checkpoint_saver *s,
 				  const struct checkpoint_position *position, bool alone);
 /*
- * --on-error reload: this worker has left something out of a step, and the run goes back. No worker
+ * Where it survives: this worker has left something out of a step, and the run goes back. No worker
  * begins another save, for mu_checkpoint_save is an error on all: on the others MU_ERR_PEER. So is
  * a save that fails.
  */

@@ -91,8 +91,9 @@ const char *const mu_conf_on_nan_words[CONF_ON_NAN_N] = {
 };
 
 const char *const mu_conf_on_error_words[CONF_ON_ERROR_N] = {
-	[CONF_ON_ERROR_STOP] = "stop",
-	[CONF_ON_ERROR_RELOAD] = "reload",
+#define ON_ERROR(NAME, word) [CONF_ON_ERROR_##NAME] = word,
+#include "on_error.def"
+#undef ON_ERROR
 };
 
 const char *const mu_conf_prefix_words[CONF_PREFIX_N] = {

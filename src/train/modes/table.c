@@ -72,7 +72,8 @@ static enum mu_status train(struct train_run *run)
 	};
 
 	MU_TRY(mu_checkpoint_resume_states(&run->engine, run->resume));
-	MU_TRY(mu_checkpoint_saver_open(&run->saver, &run->engine, run->back));
+	MU_TRY(mu_checkpoint_saver_open(&run->saver, &run->engine, run->back,
+					mu_train_takes(&run->recovering, TRAIN_NOT_SAVED)));
 	f.saver = run->saver;
 	f.run_file = &run->run_file;
 	MU_TRY(mu_train_fit(&f));

@@ -66,6 +66,8 @@ enum mu_status mu_train_recover(struct train_recovering *r, enum train_trouble w
 				enum mu_status st);
 /* May errors be taken? The same on all workers, as are these options. */
 bool mu_train_recovers(const struct train_recovering *r);
+/* Does a policy take errors of this kind? */
+bool mu_train_takes(const struct train_recovering *r, enum train_trouble what);
 /* By a policy that does not skip: steps without a worker's part are done again. */
 bool mu_train_replays(const struct train_recovering *r);
 

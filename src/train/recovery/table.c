@@ -39,6 +39,14 @@ bool mu_train_recovers(const struct train_recovering *r)
 	return false;
 }
 
+bool mu_train_takes(const struct train_recovering *r, enum train_trouble what)
+{
+	for (unsigned i = 1; !r->ends && i < mu_train_n_recoveries; i++)
+		if (mu_train_recoveries[i].chosen(r->conf) && mu_train_recoveries[i].takes & what)
+			return true;
+	return false;
+}
+
 bool mu_train_replays(const struct train_recovering *r)
 {
 	for (unsigned i = 1; i < mu_train_n_recoveries; i++)
