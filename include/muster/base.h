@@ -336,11 +336,13 @@ struct mu_option_rule {
 };
 
 /* A bool member of the values struct that follows from options; messages show the first of these
- * options that is given, with its value, "a|b"; NULL: nothing. */
+ * options that is given, with its value, "a|b"; NULL: nothing. shown_at: offset of the member that
+ * has them in place of `shown`; 0: there is none. */
 struct mu_option_fact {
 	const char *name;
 	size_t offset;
 	const char *shown;
+	size_t shown_at;
 };
 
 struct mu_option_rules {

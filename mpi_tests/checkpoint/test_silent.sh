@@ -64,6 +64,11 @@ untrained=${mlp/--num-epochs 1/}
 tells '--evaluate has no effect with --test-io: a run does one of them' $untrained --test-io 1 --evaluate \
 	--load P-0001.h5
 tells '--test-io has no effect with --dump-batch: .*' $untrained --dump-batch sheet.png --test-io 1
+tells '--lr 0.5 has no effect with --dump-batch sheet.png: nothing is trained' $untrained --dump-batch sheet.png \
+	--lr 0.5 --conv-algo auto
+tells '--optimizer adam has no effect with --test-io 1: nothing is trained' $untrained --test-io 1 --optimizer adam
+tells '--seed 3 has no effect with --export p.onnx: nothing is drawn at random' --seed 3 \
+	--export p.onnx --load P-0001.h5
 tells '--check has no effect with --summary: there is no job to check' $untrained --summary --check
 
 # short TEXT OPTION...: the run is too short for an option, and says so; without TEXT it does not

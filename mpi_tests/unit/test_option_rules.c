@@ -219,6 +219,27 @@ static void check_names(const struct mu_option_rules *r)
 	}
 }
 
+/* What follows from the mode is shown as the option that asks for it, not as another that is given
+ * and asks for none. */
+static void check_mode(void)
+{
+	char words[][32] = {"trainer", "--conv-algo=direct", "--dump-batch=a.png", "--lr=0.5"};
+	char *argv[] = {words[0], words[1], words[2], words[3]};
+	struct conf_void v = {.conf = {.network = NULL}};
+	struct mu_options o;
+	char line[1024] = "";
+
+	if (!CHECK(open_all(&o, &v.conf) == MU_OK))
+		return;
+	CHECK(mu_options_parse(&o, 4, argv) == MU_OK);
+	v.conf.facts.mode = mu_conf_mode_option(&v.conf, mu_conf_mode(&v.conf));
+	v.untrained = true;
+	CHECK(mu_option_rule_void(&o, &mu_conf_void_rules, mu_conf_void_rules.of, line,
+				  sizeof line));
+	CHECK_TEXT(line, "--lr 0.5 has no effect with --dump-batch a.png: nothing is trained");
+	mu_options_release(&o);
+}
+
 static void check_readers(void)
 {
 	const struct mu_reader *reader;
@@ -462,6 +483,7 @@ int main(void)
 	check_names(&mu_conf_void_rules);
 	check_names(&mu_conf_job_rules);
 	check_readers();
+	check_mode();
 	mu_options_release(&all);
 	return check_failures() ? 1 : 0;
 }

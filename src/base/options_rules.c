@@ -115,6 +115,8 @@ static void show(const struct mu_options *o, const struct mu_option_rules *r, st
 	char name[TEXT_BYTES], value[TEXT_BYTES] = "";
 
 	text[0] = '\0';
+	if (s.fact && s.fact->shown_at)
+		memcpy(&shown, (const char *)o->values + s.fact->shown_at, sizeof shown);
 	while (s.fact && next_name(&shown, name)) {
 		s.option = find(o, r, name).option;
 		if (is_set(o, s.option))

@@ -179,6 +179,15 @@ out:
 	return st;
 }
 
+static void find_mode(struct conf *v)
+{
+	const bool has_job = mu_conf_mode_has(v, CONF_MODE_HAS_JOB);
+
+	v->facts.mode = mu_conf_mode_option(v, mu_conf_mode(v));
+	v->facts.unwatched = has_job && !mu_conf_mode_has(v, CONF_MODE_TRAINS);
+	v->facts.uncomputed = has_job && !mu_conf_mode_has(v, CONF_MODE_COMPUTES);
+}
+
 static void find_facts(struct conf *v)
 {
 	const struct conf_schedule *s = &v->schedule;
@@ -206,6 +215,7 @@ static void find_facts(struct conf *v)
 	f->uneven_verify = v->verify_steps % v->sync_period != 0;
 	f->dynamic_scale = v->scale.dynamic;
 	f->no_best = v->best_metric && strcmp(v->best_metric, "none") == 0;
+	find_mode(v);
 }
 
 static enum mu_status check_predict(const struct conf *v)

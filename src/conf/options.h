@@ -136,6 +136,8 @@ struct conf_facts {
 	bool goes_on; /* resumes from a checkpoint */
 	bool past_the_end, warmup_only, final_above, warmup_above, uneven_verify;
 	bool dynamic_scale, no_best;
+	const char *mode; /* the option that asks for what the run does; NULL: none, it trains */
+	bool unwatched, uncomputed; /* a job that does not train, that computes no batches */
 	/* Of a job: */
 	bool servers, distributed, synchronous;
 	bool lockstep;	      /* synchronous, for several workers */
@@ -337,6 +339,10 @@ enum conf_mode {
 enum conf_mode_trait {
 	CONF_MODE_HAS_JOB = 1 << 0, /* ranks are workers and servers, and have a log */
 	CONF_MODE_TRAINS = 1 << 1,
+	CONF_MODE_COMPUTES = 1 << 2,     /* batches: --profile has their time */
+	CONF_MODE_DRAWS = 1 << 3,        /* at random: weights, samples, words */
+	CONF_MODE_HAS_UPDATES = 1 << 4,  /* of weights, or their memory or plans */
+	CONF_MODE_READS_PREFIX = 1 << 5, /* the checkpoint of --model-prefix */
 };
 enum conf_mode mu_conf_mode(const struct conf *v);
 bool mu_conf_mode_has(const struct conf *v, enum conf_mode_trait trait);

@@ -17,7 +17,9 @@
 #define NOTHING "it is about training, and nothing is trained"
 
 static const struct mu_option_fact facts[] = {
-#define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_}
+#define FACT(member, shown_) {#member, offsetof(struct conf, facts.member), shown_, 0}
+#define BY_MODE(member) \
+	{#member, offsetof(struct conf, facts.member), NULL, offsetof(struct conf, facts.mode)}
 	FACT(text_or_sample, NULL),
 	FACT(reads_sequences, "network"),
 	FACT(of_values, "objective|network"),
@@ -52,6 +54,8 @@ static const struct mu_option_fact facts[] = {
 	FACT(uneven_verify, "sync-period"),
 	FACT(dynamic_scale, NULL),
 	FACT(no_best, "best-metric"),
+	BY_MODE(unwatched),
+	BY_MODE(uncomputed),
 };
 
 static const struct mu_option_rule rules[] = {
@@ -309,10 +313,8 @@ static const struct mu_option_rule rules[] = {
 	{.option = "evaluates",
 	 NEEDS = "can_evaluate",
 	 .why = "it needs validation data: use --data-val or --data-dir"},
-	{.option = WATCHES "|profile", EXCLUDES = "test-io", BEING("1"), .why = NOTHING},
-	{.option = WATCHES "|profile", EXCLUDES = "dump-batch", .why = NOTHING},
-	{.option = WATCHES "|profile", EXCLUDES = "conv-algo", BEING("tune"), .why = NOTHING},
-	{.option = WATCHES, EXCLUDES = "evaluate", .why = NOTHING},
+	{.option = WATCHES, EXCLUDES = "unwatched", .why = NOTHING},
+	{.option = "profile", EXCLUDES = "uncomputed", .why = NOTHING},
 	{.option = "num-batches", IS(">0"), EXCLUDES = "evaluates_files", .why = NOTHING},
 	{.option = "timeline-steps", IS("+"), NEEDS = "timeline", .why = "steps of what?"},
 };

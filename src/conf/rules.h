@@ -23,7 +23,7 @@ extern const struct mu_option_rules mu_conf_job_rules; /* of the store, for a nu
 struct conf_void {
 	struct conf conf;		 /* the first member: options have their offsets in it */
 	bool untrained, unread, undrawn; /* nothing is trained, read, or drawn at random */
-	bool no_training_data;
+	bool no_training_data, no_updates;
 	bool unsaved; /* nothing is written or read under a prefix */
 	bool no_convolutions, no_attention, no_gammas; /* in the network */
 	bool no_gpus, one_device, one_rank, one_worker;

@@ -26,12 +26,16 @@
 	"skip-bad-records|disp-batches|loss|metrics-file|tensorboard|timeline|profile"
 
 static const struct mu_option_fact facts[] = {
-#define FACT(member, shown_) {#member, offsetof(struct conf_void, member), shown_}
-	FACT(untrained, "predict|evaluate|sample|summary|export|test-io|dump-batch|conv-algo"),
-	FACT(unread, "sample|summary|export"),
-	FACT(no_training_data, "predict|evaluate|sample|summary|export"),
-	FACT(undrawn, "predict|evaluate|summary|export"),
-	FACT(unsaved, "predict|evaluate|summary|export|test-io|dump-batch|conv-algo"),
+#define FACT(member, shown_) {#member, offsetof(struct conf_void, member), shown_, 0}
+#define BY_MODE(member)                                 \
+	{#member, offsetof(struct conf_void, member), NULL, \
+	 offsetof(struct conf_void, conf.facts.mode)}
+	BY_MODE(untrained),
+	BY_MODE(unread),
+	BY_MODE(no_training_data),
+	BY_MODE(no_updates),
+	BY_MODE(undrawn),
+	BY_MODE(unsaved),
 	FACT(no_convolutions, "network"),
 	FACT(no_attention, "network"),
 	FACT(no_gammas, "network"),
@@ -54,8 +58,7 @@ static const struct mu_option_fact facts[] = {
 static const struct mu_option_rule rules[] = {
 	{.option = ABOUT_LEARNING "|" SAVES, EXCLUDES = "untrained", .why = "nothing is trained"},
 	{.option = "model-prefix", EXCLUDES = "unsaved", .why = "nothing is saved"},
-	{.option = ABOUT_UPDATES, EXCLUDES = "predict|evaluate|sample",
-	 .why = "nothing is trained"},
+	{.option = ABOUT_UPDATES, EXCLUDES = "no_updates", .why = "nothing is trained"},
 	{.option = ABOUT_READING, EXCLUDES = "unread", .why = "no data are read"},
 	{.option = "co2-factor", EXCLUDES = "no_energy",
 	 .why = "no counter of energy can be read here"},

@@ -38,8 +38,11 @@ static void find_modes(struct conf_void *f)
 	f->unread = !mu_conf_mode_has(v, CONF_MODE_HAS_JOB);
 	f->no_training_data = f->unread || (v->evaluate && !v->benchmark);
 	f->untrained = !mu_conf_mode_has(v, CONF_MODE_TRAINS);
-	f->unsaved = f->untrained && !v->facts.goes_on && v->text.sample == 0;
-	f->undrawn = (v->evaluate && !v->benchmark && !v->skip_mismatch) || v->summary;
+	f->no_updates = !mu_conf_mode_has(v, CONF_MODE_HAS_UPDATES);
+	f->unsaved = f->untrained && !v->facts.goes_on &&
+		     !mu_conf_mode_has(v, CONF_MODE_READS_PREFIX);
+	f->undrawn = !mu_conf_mode_has(v, CONF_MODE_DRAWS) &&
+		     (f->unread || (!v->benchmark && !v->skip_mismatch));
 	f->given_weights = v->load && !v->skip_mismatch;
 }
 
