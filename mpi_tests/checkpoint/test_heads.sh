@@ -241,9 +241,10 @@ refuse 'network heads has 4 targets a sample, in this order: class 1, place 2, f
 	$two --network ./heads.so --label-columns class,x,y
 sed '1s/class/kind/; 1s/flag/sign/' t.csv >other.csv
 other="$all --data-train other.csv --data-val other.csv"
-refuse 'head class: target 0 of sample \d+ is [-0-9.]+; it is a class, which must be a whole number from 0 to 2' \
+refuse 'other.csv: head class: target 0 of sample \d+ is [-0-9.]+; it is a class, which must be .* 0 to 2' \
 	$other --label-columns x,kind,y,sign
-refuse 'flag: target 0 of sample \d+ is [-0-9.]+; it must be 0 to 1' $other --label-columns kind,x,sign,y
+refuse 'other.csv: flag: target 0 of sample \d+ is [-0-9.]+; targets are probabilities, .* 0 to 1' $other \
+	--label-columns kind,x,sign,y
 refuse 'network heads has targets in this order: class 1, place 2, flag 1; --label-columns x,class,y,flag is another' \
 	$all --label-columns x,class,y,flag
 refuse 'network heads has targets in this order: .*; --label-columns class,x,flag,y is another' $all \
@@ -271,9 +272,10 @@ heads 'network heads: head 0: a name of at most 15 letters' '{.name = "a b", .lo
 heads 'network heads: head a has no loss' '{.name = "a", .weight = 1}'
 heads 'network heads: head a has weight -1; it must be 0 or above' '{.name = "a", .loss = "mse", .weight = -1}'
 heads 'network heads: all its heads have weight 0' '{.name = "a", .loss = "mse"}'
-heads "network heads: 5: 1 weights of 3 classes" \
+heads 'head a: network heads: 5: 1 weight, and there are 3 classes .its setting class-weights.$' \
 	'{.name = "a", .loss = "softmax", .settings = "class-weights=5", .weight = 1}'
-heads 'network heads: regionloss a_dice needs an input \(n, 3, h, w\)' '{.name = "a", .loss = "dice", .weight = 1}'
+heads 'head a: network heads: regionloss a_dice needs an input \(n, 3, h, w\)' \
+	'{.name = "a", .loss = "dice", .weight = 1}'
 
 if has_files; then
 	part "checkpoints go on with the sums of each head, and know the best by one of them"

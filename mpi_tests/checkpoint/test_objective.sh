@@ -38,7 +38,7 @@ refuse '--num-classes 1: at least 2 are needed' --network mlp --num-classes 1 $d
 refuse 'network mlp has 4 outputs, one for each target \(--num-classes\); set has 1 a sample' \
 	--network mlp --objective mse --num-classes 4 $data
 run_limited 60 1 --network mlp --objective bce $data
-expect 'error: bce: target 0 of sample \d+ is \d; it must be 0 to 1'
+expect 'error: \S+: bce: target 0 of sample \d+ is \d; targets are probabilities, from 0 to 1'
 train 1 --help huber
 expect '^settings of huber:'
 expect '^  --huber-delta D .*default 1'
@@ -119,7 +119,8 @@ train 3 --network mlp $data --num-epochs 2 --resume D-0001.h5 --kv-store dist_sy
 [ "$(last)" = "$trained" ] || fail "after it resumed: $(last)"
 refuse '--class-weights 1,1.*: D-0002.h5 was saved with class-weights 1,2,3,4' --evaluate --load D-0002.h5 \
 	--class-weights $weights $data
-refuse 'network mlp: 1,2: 2 weights of 10 classes \(--class-weights\)' --network mlp --class-weights 1,2 $data
+refuse 'network mlp: 1,2: 2 weights, and there are 10 classes \(--class-weights\)' --network mlp \
+	--class-weights 1,2 $data
 refuse 'network mlp: 1,x: numbers above 0 .* \(--class-weights\)' --network mlp --class-weights 1,x $data
 refuse '--class-weights is a setting of softmax, not of mse' --network mlp --objective mse --class-weights 1 $data
 printf 'the cat sees\nthe dog sees\na bird sings\nthe bird sees the cat\n' >train.txt

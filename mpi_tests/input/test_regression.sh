@@ -432,8 +432,8 @@ refuse 'many.npy: the largest of its targets, which are integers, is 200, and th
 run --network mlp --data-train first.npy --label-train many.npy --num-classes 201 --num-epochs 1 ||
 	fail "exit status $?"
 npy outside.npy '4,' 0 1 0 2
-refuse 'bce: target 0 of sample 3 is 2; it must be 0 to 1' --network mlp --num-layers 0 --objective bce --batch-size 2 \
-	--data-train first.npy --label-train outside.npy
+refuse 'first.npy: bce: target 0 of sample 3 is 2; targets are probabilities, from 0 to 1' --network mlp \
+	--num-layers 0 --objective bce --batch-size 2 --data-train first.npy --label-train outside.npy
 # shellcheck disable=SC2046 # numbers
 npy turned.npy '4, 3, 1, 2' $(seq 24)
 # shellcheck disable=SC2046 # numbers

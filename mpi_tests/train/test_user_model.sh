@@ -195,7 +195,7 @@ train 1 --network ./open.so $few --objective mse
 expect '^Epoch\[1\] Validation-mse='
 run_limited 60 2 --network ./bce.so $few --kv-store dist_allreduce
 [ $status != 0 ] || fail "targets beyond 1 are taken"
-expect 'error: loss: target 0 of sample \d+ is \d; it must be 0 to 1'
+expect 'error: \S+: loss: target 0 of sample \d+ is \d; targets are probabilities, from 0 to 1'
 
 part "the summary"
 train 1 --network ./prelu.so --summary
@@ -306,7 +306,8 @@ refused 2 "unknown option --widt: write the whole name --width" ./mynet.so --wid
 refused 2 '--width: 0 is out of range: it must be from 1 to 4096' ./mynet.so --width 0
 refused 2 'unknown option --width ' lenet --width 6
 refused 2 '--width 5: wide-0001.h5 was saved with width 6' ./mynet.so --width 5 --load wide-0001.h5 --evaluate
-refused 2 'wide-0001.h5 was saved with structure' ./mynet.so --width 5 --num-epochs 2 --model-prefix wide --resume auto
+refused 2 'wide-0001.h5 was saved with width 6, and this run has 5, so that' \
+	./mynet.so --width 5 --num-epochs 2 --model-prefix wide --resume auto
 row='static const struct mu_option rows[] = {{.name = "width", .type = MU_OPTION_INT, ROW}, {.name = NULL}};'
 settings="$row
 $(sed 's/\.build = build/.settings = rows, .settings_nbytes = 8, .build = build/' <<<"$small")"

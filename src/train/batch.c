@@ -179,3 +179,11 @@ enum mu_status mu_train_batch_ahead(struct train_batches *b, size_t step)
 	mu_clock_stop(MU_CLOCK_DATA);
 	return st;
 }
+
+void mu_train_batch_name(const struct mu_input *in, enum mu_status st)
+{
+	const char *name = in->config.paths ? in->config.paths : in->config.dir;
+
+	if (st == MU_ERR_ARGUMENT && name)
+		mu_trace_prefix("%s: ", name);
+}

@@ -38,6 +38,8 @@ enum mu_status mu_train_batch_load(struct train_batches *b, struct mu_input *in,
 				   size_t *count);
 /* While the devices compute: start sending them this step's training batch, if it is ready. */
 enum mu_status mu_train_batch_ahead(struct train_batches *b, size_t step);
+/* After forward: an error about values of the batch begins with the name of the data. */
+void mu_train_batch_name(const struct mu_input *in, enum mu_status st);
 /* Drop the batch read in advance: a new epoch begins. */
 void mu_train_batch_forget(struct train_batches *b);
 

@@ -56,8 +56,10 @@ enum mu_status mu_train_evaluate(struct train_batches *b, struct mu_input *data,
 		count = mu_input_count(data, step);
 		if (count > 0)
 			MU_TRY(mu_train_batch_load(b, data, step, &count));
-		for (size_t l = 0; count > 0 && l < mu_plan_layers(e->plan); l++)
-			MU_TRY(mu_engine_forward(e, l));
+		for (size_t l = 0; count > 0 && st == MU_OK && l < mu_plan_layers(e->plan); l++)
+			st = mu_engine_forward(e, l);
+		mu_train_batch_name(data, st);
+		MU_TRY(st);
 		if (count > 0)
 			e->ops->measure(e, m);
 		MU_TRY(each_step(context, step, count, m));

@@ -90,6 +90,7 @@ static enum mu_status forward(struct train_fit *f)
 		mu_clock_start(MU_CLOCK_FORWARD);
 		st = mu_engine_forward(e, l);
 		mu_clock_stop(MU_CLOCK_FORWARD);
+		mu_train_batch_name(f->train, st);
 		MU_TRY(st);
 	}
 	mu_clock_mark(-1);

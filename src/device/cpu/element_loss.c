@@ -100,10 +100,11 @@ static double losses_of(const struct mu_element_loss *l, const float *x, const f
 	return (double)NAN;
 }
 
-/* How many targets are not finite, or with shares not from 0 to 1. */
-MU_LOOP static unsigned wrong_targets(const float *restrict t, size_t n, int shares)
+/* How many targets are not finite, or, of probabilities, not from 0 to 1. */
+MU_LOOP static unsigned wrong_targets(const float *restrict t, size_t n,
+				      int probabilities)
 {
-	const float most = shares ? 1 : FLT_MAX, least = shares ? 0 : -FLT_MAX;
+	const float most = probabilities ? 1 : FLT_MAX, least = probabilities ? 0 : -FLT_MAX;
 	unsigned wrong = 0;
 
 	for (size_t i = 0; i < n; i++)

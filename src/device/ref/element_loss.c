@@ -72,7 +72,7 @@ enum mu_status mu_ref_check_targets(const struct mu_op *op)
 	enum mu_status st = MU_OK;
 	const struct mu_batch *b = op->batch;
 	const size_t n = op->inputs[0]->shape.dims[0], each = elements_of(op);
-	const bool shares = attr_of(op)->form == MU_ELEMENT_LOGISTIC;
+	const bool probabilities = attr_of(op)->form == MU_ELEMENT_LOGISTIC;
 
 	if (b->count > n)
 		MU_FAIL(MU_ERR_ARGUMENT, "%s: %zu samples count in a batch of %zu", op->name,
@@ -80,11 +80,12 @@ enum mu_status mu_ref_check_targets(const struct mu_op *op)
 	for (size_t i = 0; i < b->count * each; i++) {
 		const float t = b->labels[i];
 
-		if (!isfinite(t) || (shares && !(t >= 0 && t <= 1)))
+		if (!isfinite(t) || (probabilities && !(t >= 0 && t <= 1)))
 			MU_FAIL(MU_ERR_ARGUMENT,
-				"%s: target %zu of sample %zu is %g; it must be %s", op->name,
-				i % each, mu_ref_sample(b, i / each), (double)t,
-				shares ? "0 to 1" : "finite");
+				"%s: target %zu of sample %zu is %g; %s", op->name, i % each,
+				mu_ref_sample(b, i / each), (double)t,
+				probabilities ? "targets are probabilities, from 0 to 1"
+					      : "it must be finite");
 	}
 out:
 	return st;

@@ -323,8 +323,8 @@ void mu_net_class_weights(struct mu_net *net, const char *weights)
 		more = *end == ',';
 		if (end == p || (*end && !more) || !(w > 0 && w <= 1e6f)) {
 			mu_net_fail(net,
-				    "%.64s: numbers above 0 are needed, such as 1,2.5,1 "
-				    "(setting class-weights)",
+				    "%.64s: numbers above 0 and at most 1e6 are needed, such as "
+				    "1,2.5,1 (setting class-weights)",
 				    weights);
 			return;
 		}
@@ -333,8 +333,10 @@ void mu_net_class_weights(struct mu_net *net, const char *weights)
 		p = end + more;
 	}
 	if (n != classes)
-		mu_net_fail(net, "%.64s: %zu weights of %zu classes (setting class-weights)",
-			    weights, n, classes);
+		mu_net_fail(net,
+			    "%.64s: %zu weight%s, and there are %zu classes "
+			    "(setting class-weights)",
+			    weights, n, MU_S(n), classes);
 }
 
 const struct mu_loss *mu_net_loss(const struct mu_net *net)

@@ -32,7 +32,7 @@ int mu_layer_activation_shape(struct net_draft *d)
 	struct mu_activation *a = d->layer->attr;
 
 	if ((unsigned)a->kind >= MU_ACTIVATION_N)
-		return mu_layer_fail(d->net, "is of kind %d, which there is not", (int)a->kind);
+		return mu_layer_fail(d->net, "has no kind %d", (int)a->kind);
 	if (a->parameter == 0)
 		a->parameter = defaults[a->kind];
 	if (!(a->parameter >= 0) || (defaults[a->kind] == 0 && a->parameter != 0))

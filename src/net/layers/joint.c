@@ -86,6 +86,11 @@ static enum mu_status look(struct mu_net **out, const struct mu_net *net, const 
 	mu_net_prefix(own, "%s_", h->name);
 	own->objective->add(own, mu_net_input(own), own->objective,
 			    own->config.objective_settings);
+	if (own->st != MU_OK) {
+		mu_trace_prefix("head %s: ", h->name);
+		/* of the head, and no option of a run */
+		mu_trace_replace("(setting ", "(its setting ");
+	}
 	MU_TRY(own->st);
 	if (own->layers[0].kind->own_loss)
 		MU_FAIL(MU_ERR_USAGE, "network %s: head %s: %s is a loss of a file; heads have the "

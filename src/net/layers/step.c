@@ -7,9 +7,11 @@ static int shape(struct net_draft *d)
 {
 	const int step = ((const struct mu_step *)d->layer->attr)->step;
 
-	if (d->in->dims[3] != 1 || step < 0 || (size_t)step >= d->in->dims[2])
-		return mu_layer_fail(d->net, "reads step %d of %zu x %zu", step, d->in->dims[2],
-				     d->in->dims[3]);
+	if (d->in->dims[3] != 1)
+		return mu_layer_needs(d->net, "(n, c, steps, 1)", d->in);
+	if (step < 0 || (size_t)step >= d->in->dims[2])
+		return mu_layer_fail(d->net, "reads step %d; its input has steps 0 to %zu", step,
+				     d->in->dims[2] - 1);
 	d->out = mu_layer_matrix(0, d->in->dims[1]);
 	return 0;
 }

@@ -62,7 +62,7 @@ static enum mu_status make_array(struct mu_array_file *f, const char *name, cons
 	MU_H5(set = H5Dcreate2(f->file, name, kind->type, space, H5P_DEFAULT, list, H5P_DEFAULT));
 	at = H5Dget_offset(set);
 	if (at == HADDR_UNDEF)
-		MU_FAIL(MU_ERR_IO, "%s: HDF5 gave array \"%s\" no place", f->path, name);
+		MU_FAIL(MU_ERR_IO, "%s: HDF5 allocated no space for array \"%s\"", f->path, name);
 	*offset = at;
 	if (kind->indexed)
 		MU_TRY(set_index(f, set, f->n_defined++));

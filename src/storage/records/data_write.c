@@ -357,7 +357,7 @@ static enum mu_status put_arrays(struct mu_data_writer *w, haddr_t *at)
 	MU_TRY(put_classes(w, file));
 	MU_TRY(put_images(w, file, at));
 	if (*at == HADDR_UNDEF)
-		MU_FAIL(MU_ERR_IO, "%s: HDF5 gave the images no place", w->path);
+		MU_FAIL(MU_ERR_IO, "%s: HDF5 allocated no space for the images", w->path);
 	done = file;
 	file = -1; /* closed, whatever the result */
 	MU_TRY(mu_h5_close_written(w->path, done));

@@ -63,6 +63,21 @@ static const struct mu_rows_format *find_format(const char *path)
 	return NULL;
 }
 
+/* ".npy, .npz or .csv" */
+static const char *list_endings(char *text, size_t nbytes)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < NUM_FORMATS && n < nbytes; i++)
+		n += (size_t)snprintf(text + n, nbytes - n, "%s%s",
+				      i == 0                 ? ""
+				      : i == NUM_FORMATS - 1 ? " or "
+							     : ", ",
+				      formats[i]->ending);
+	return text;
+}
+
 bool mu_rows_known(const char *path)
 {
 	return find_format(path) != NULL;
@@ -175,14 +190,14 @@ static enum mu_status open_one(struct mu_rows_pair *pair, const struct mu_rows_c
 	enum mu_status st = MU_OK;
 	const struct mu_rows_format *f = find_format(path);
 	const char *colon;
-	char file[PATH_BYTES];
+	char file[PATH_BYTES], known[128];
 
 	mu_file_init(&pair->data.file);
 	mu_file_init(&pair->target.file);
 	if (!f)
 		MU_FAIL(MU_ERR_FORMAT,
-			"%s: is no file of arrays that is known: .npy, .npz or .csv is needed%s",
-			path, mu_rows_advice(path));
+			"%s: is no file of arrays that is known: %s is needed%s", path,
+			list_endings(known, sizeof known), mu_rows_advice(path));
 	colon = find_member(path, f);
 	if (snprintf(file, sizeof file, "%.*s", colon ? (int)(colon - path) : PATH_BYTES, path) >=
 	    PATH_BYTES)

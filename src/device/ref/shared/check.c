@@ -43,9 +43,31 @@ enum mu_status mu_ref_need_space(const struct mu_op *op)
 		       : mu_ref_need_ndims(op, 4, "(n, c, h, w) or (n, c, d, h, w)");
 }
 
-static bool fits(int n, int wanted)
+/* n of them, where the kind has least to most; most below 0: any more. */
+static enum mu_status check_count(const struct mu_op *op, const char *what, int n, int least,
+				  int most)
 {
-	return wanted < 0 ? n >= -wanted : n == wanted;
+	enum mu_status st = MU_OK;
+	char has[64];
+
+	if (n >= least && (most < 0 || n <= most))
+		goto out;
+	if (least == most)
+		snprintf(has, sizeof has, "%d", least);
+	else if (most < 0)
+		snprintf(has, sizeof has, "%d or more", least);
+	else
+		snprintf(has, sizeof has, "%d to %d", least, most);
+	MU_FAIL(MU_ERR_ARGUMENT, "%s (%s): %d %s%s; this kind has %s", op->name,
+		mu_op_kind_name(op->kind), n, what, MU_S(n), has);
+out:
+	return st;
+}
+
+/* wanted below 0: that many or more. */
+static enum mu_status check_tensors(const struct mu_op *op, const char *what, int n, int wanted)
+{
+	return check_count(op, what, n, wanted < 0 ? -wanted : wanted, wanted);
 }
 
 static bool can_fuse_activation(enum mu_op_kind kind)
@@ -58,15 +80,10 @@ static enum mu_status check_counts(const struct mu_op *op, const struct mu_ref_k
 {
 	enum mu_status st = MU_OK;
 
-	if (!fits(op->n_inputs, kind->n_inputs) || !fits(op->n_outputs, kind->n_outputs) ||
-	    op->n_params < kind->min_params || op->n_params > kind->max_params ||
-	    op->n_aux != kind->n_aux)
-		MU_FAIL(MU_ERR_ARGUMENT,
-			"%s (%s): %d inputs, %d outputs, %d parameters and %d auxiliary arrays do "
-			"not "
-			"belong to this kind of operation",
-			op->name, mu_op_kind_name(op->kind), op->n_inputs, op->n_outputs,
-			op->n_params, op->n_aux);
+	MU_TRY(check_tensors(op, "input", op->n_inputs, kind->n_inputs));
+	MU_TRY(check_tensors(op, "output", op->n_outputs, kind->n_outputs));
+	MU_TRY(check_count(op, "parameter", op->n_params, kind->min_params, kind->max_params));
+	MU_TRY(check_count(op, "auxiliary array", op->n_aux, kind->n_aux, kind->n_aux));
 	if (op->fusion.in_place && !kind->in_place)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): this kind cannot work in place", op->name,
 			mu_op_kind_name(op->kind));

@@ -98,7 +98,7 @@ static void describe(const struct mu_device *device, char *text, size_t nbytes)
 
 const struct mu_device_ops mu_device_ref = {
 	.name = "ref",
-	.help = "plain loops, slow: the truth that other devices are tested against",
+	.help = "plain loops, slow: the reference that other devices are tested against",
 	.open = open_ref,
 	.close = close_ref,
 	.plan = plan,
