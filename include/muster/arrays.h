@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arrays: settings of the reader "arrays" of numbers in .npy, .npz and .csv files
+/* arrays: settings of the reader "arrays", of numbers in files such as .npy
  * (mu_input_config.settings). */
 #ifndef MUSTER_ARRAYS_H
 #define MUSTER_ARRAYS_H

@@ -25,9 +25,9 @@ static const struct by_ref *own_of(const struct mu_op *op)
 }
 
 /* The operation as ref sees it. */
-static void invite(struct mu_ref_guest *g, const struct mu_op *op, const int *data, int scratch)
+static void make_view(struct mu_ref_view *g, const struct mu_op *op, const int *data, int scratch)
 {
-	mu_ref_guest(g, op);
+	mu_ref_view_make(g, op);
 	for (int i = 0; i < op->n_inputs; i++)
 		g->inputs[i].data = mu_cpu_pointer(op, data[i]);
 	if (scratch >= 0)
@@ -38,22 +38,22 @@ static void invite(struct mu_ref_guest *g, const struct mu_op *op, const int *da
 static enum mu_status forward(struct mu_op *op)
 {
 	const struct by_ref *own = own_of(op);
-	struct mu_ref_guest g;
+	struct mu_ref_view g;
 
-	invite(&g, op, own->data, own->scratch);
-	return mu_ref_guest_forward(&g);
+	make_view(&g, op, own->data, own->scratch);
+	return mu_ref_view_forward(&g);
 }
 
 static enum mu_status backward(struct mu_op *op)
 {
 	const struct by_ref *own = own_of(op);
-	struct mu_ref_guest g;
+	struct mu_ref_view g;
 
-	invite(&g, op, own->data_again, own->scratch_again);
+	make_view(&g, op, own->data_again, own->scratch_again);
 	for (int i = 0; i < op->n_inputs; i++)
 		if (op->inputs[i]->needs_grad)
 			g.inputs[i].grad = mu_cpu_pointer(op, own->grad[i]);
-	return mu_ref_guest_backward(&g);
+	return mu_ref_view_backward(&g);
 }
 
 /* The inputs' values in plain order, and room for ref's scratch. */
@@ -112,7 +112,7 @@ enum mu_status mu_cpu_plan_by_ref(struct cpu_plan *p)
 	p->impl->own = own;
 	if (!own)
 		MU_FAIL(MU_ERR_MEMORY, "no memory for the plan of %s", op->name);
-	MU_TRY(mu_ref_guest_plan(op));
+	MU_TRY(mu_ref_view_plan(op));
 	own->scratch_nbytes = op->scratch_nbytes;
 	op->scratch_nbytes = 0;
 	for (int o = 0; o < op->n_outputs; o++) {

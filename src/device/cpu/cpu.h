@@ -103,7 +103,7 @@ struct cpu_plan {
 
 /* ---- cpu/program.c ---- */
 
-/* A memory at a place; returns its number. More than CPU_MAX_MEMORIES is our own bug. */
+/* A memory at a place; returns its number. More than CPU_MAX_MEMORIES is an internal error. */
 int mu_cpu_memory(struct cpu_plan *p, const struct cpu_md *md, enum cpu_place place, size_t index);
 /* New memory kept from forward to backward, or for the present program only. */
 int mu_cpu_keep(struct cpu_plan *p, const struct cpu_md *md);

@@ -8,7 +8,7 @@
  *
  * Weights lie as columns, (k, 4 units): so oneDNN's sgemm is as fast as the blocked layouts that
  * its inner products prefer, can add to what is there, and reads rows that lie apart. Only what
- * backward multiplies with in each step is turned round first, once for all blocks of a step: of
+ * backward multiplies with in each step is transposed first, once for all blocks of a step: of
  * the few rows of a step sgemm makes 1.6 times as much of the processor so.
  *
  * oneDNN 2.6's own LSTM primitive is not used: it has its weights in another order of gates and
@@ -218,7 +218,7 @@ out:
 	return st;
 }
 
-/* The weight of h of the step before, turned round. */
+/* The weight of h of the step before, transposed. */
 static enum mu_status turn(struct mu_op *op, const float **turned)
 {
 	enum mu_status st = MU_OK;

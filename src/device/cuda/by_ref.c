@@ -41,12 +41,12 @@ static void place_param(const struct host *h, size_t *at, struct mu_param *p, bo
 }
 
 /* The operation as ref sees it, with arrays of the host; returns their total number of floats. */
-static size_t invite(const struct host *h, const struct mu_op *op, struct mu_ref_guest *g)
+static size_t make_view(const struct host *h, const struct mu_op *op, struct mu_ref_view *g)
 {
 	const bool train = op->phase == MU_PHASE_TRAIN;
 	size_t at = 0;
 
-	mu_ref_guest(g, op);
+	mu_ref_view_make(g, op);
 	for (int i = 0; i < op->n_inputs; i++)
 		place_tensor(h, &at, &g->inputs[i], train && op->inputs[i]->needs_grad);
 	for (int p = 0; p < op->n_params; p++)
@@ -66,16 +66,16 @@ enum mu_status mu_cuda_plan_by_ref(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	struct host *h = calloc(1, sizeof *h);
-	struct mu_ref_guest g;
+	struct mu_ref_view g;
 
 	op->impl = h;
 	if (!h)
 		MU_FAIL(MU_ERR_MEMORY, "gpu:%d: no memory for the plan of %s", d->index, op->name);
-	MU_TRY(mu_ref_guest_plan(op));
+	MU_TRY(mu_ref_view_plan(op));
 	h->workspace_nbytes = op->workspace_nbytes;
 	h->scratch_nbytes = op->scratch_nbytes;
 	op->workspace_nbytes = op->scratch_nbytes = 0;
-	MU_TRY(mu_alloc(&h->memory, invite(h, op, &g) * sizeof(float),
+	MU_TRY(mu_alloc(&h->memory, make_view(h, op, &g) * sizeof(float),
 			"an operation in the host's memory"));
 out:
 	return st;
@@ -99,9 +99,9 @@ static enum mu_status copy(struct cuda_device *d, float *to, const float *from,
 enum mu_status mu_cuda_forward_by_ref(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	struct mu_ref_guest g;
+	struct mu_ref_view g;
 
-	invite(op->impl, op, &g);
+	make_view(op->impl, op, &g);
 	for (int i = 0; i < op->n_inputs; i++)
 		MU_TRY(copy(d, g.inputs[i].data, op->inputs[i]->data, &op->inputs[i]->shape));
 	for (int p = 0; p < op->n_params; p++)
@@ -109,7 +109,7 @@ enum mu_status mu_cuda_forward_by_ref(struct cuda_device *d, struct mu_op *op)
 	for (int p = 0; p < op->n_aux; p++)
 		MU_TRY(copy(d, g.op.aux[p].data, op->aux[p].data, &op->aux[p].shape));
 	MU_TRY(mu_cuda_finish(d));
-	MU_TRY(mu_ref_guest_forward(&g));
+	MU_TRY(mu_ref_view_forward(&g));
 	for (int o = 0; o < op->n_outputs; o++)
 		MU_TRY(copy(d, op->outputs[o]->data, g.outputs[o].data, &op->outputs[o]->shape));
 	MU_TRY(mu_cuda_finish(d));
@@ -120,13 +120,13 @@ out:
 enum mu_status mu_cuda_backward_by_ref(struct cuda_device *d, struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
-	struct mu_ref_guest g;
+	struct mu_ref_view g;
 
-	invite(op->impl, op, &g);
+	make_view(op->impl, op, &g);
 	for (int o = 0; o < op->n_outputs; o++)
 		MU_TRY(copy(d, g.outputs[o].grad, op->outputs[o]->grad, &op->outputs[o]->shape));
 	MU_TRY(mu_cuda_finish(d));
-	MU_TRY(mu_ref_guest_backward(&g));
+	MU_TRY(mu_ref_view_backward(&g));
 	for (int i = 0; i < op->n_inputs; i++)
 		if (g.inputs[i].grad)
 			MU_TRY(copy(d, op->inputs[i]->grad, g.inputs[i].grad,

@@ -37,12 +37,12 @@ const struct mu_ref_kind *mu_ref_kind_of(enum mu_op_kind kind);
 enum mu_status mu_ref_backward(struct mu_op *op);
 
 /*
- * guest.c: an operation of a device that leaves its kind to ref (device/kinds.def), as ref sees it:
+ * view.c: an operation of a device that leaves its kind to ref (device/kinds.def), as ref sees it:
  * with tensors of its own, plain, which begin with the operation's pointers. The device sets those
  * that lie elsewhere (op.params, op.workspace, op.scratch, too).
  */
 enum { MU_REF_MAX_TENSORS = 8 };
-struct mu_ref_guest {
+struct mu_ref_view {
 	struct mu_op op;
 	struct mu_tensor inputs[MU_REF_MAX_TENSORS], outputs[MU_REF_MAX_TENSORS];
 	struct mu_tensor *input_links[MU_REF_MAX_TENSORS], *output_links[MU_REF_MAX_TENSORS];
@@ -50,10 +50,10 @@ struct mu_ref_guest {
 
 /* Check op, and set its workspace_nbytes and scratch_nbytes. It works neither in place nor with
  * shared gradients, and does not add. */
-enum mu_status mu_ref_guest_plan(struct mu_op *op);
-void mu_ref_guest(struct mu_ref_guest *g, const struct mu_op *op);
-enum mu_status mu_ref_guest_forward(struct mu_ref_guest *g);
-enum mu_status mu_ref_guest_backward(struct mu_ref_guest *g);
+enum mu_status mu_ref_view_plan(struct mu_op *op);
+void mu_ref_view_make(struct mu_ref_view *g, const struct mu_op *op);
+enum mu_status mu_ref_view_forward(struct mu_ref_view *g);
+enum mu_status mu_ref_view_backward(struct mu_ref_view *g);
 
 /* Checks common to all kinds: numbers of tensors and parameters, plain inputs, which kinds work in
  * place. */

@@ -20,7 +20,7 @@ enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_VERSION, MODEL_DOC = 6, MODEL_GRAPH, 
        MODEL_NOTE = 14 };
 enum { GRAPH_NAME = 2, GRAPH_ARRAY = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT };
 enum { ARRAY_DIM = 1, ARRAY_TYPE, ARRAY_NAME = 8, ARRAY_RAW, ARRAY_PLACE = 13, ARRAY_EXTERNAL };
-/* Of what a later file needs is in those of: opset 17, ONNX 1.12; 23, ONNX 1.18. */
+/* Layers that need a later opset use the second figures: opset 17 is of ONNX 1.12, 23 of 1.18. */
 enum { OPSET = 17, OPSET_ATTENTION = 23, IR = 8, IR_ATTENTION = 11 };
 /* Arrays of fewer bytes stay in the file: shapes are computed from some. */
 enum { LEAST_OUTSIDE = 1024, ALIGNED = 64 };

@@ -12,7 +12,7 @@
  *	weight gradient  U[i] (channels, filters) = V[i]' (channels, tiles) M[i] (tiles, filters)
  *
  * Tiles are worked on in blocks of WINOGRAD_TILES, so that V and M of few channels stay in the
- * second cache. A sum has the same order with every thread count and instruction set.
+ * L2 cache. A sum has the same order with every thread count and instruction set.
  *
  * Layouts: images in any whose channels lie in vectors (nhwc, or blocks as long as a vector). V and
  * M: rows. U: panels of WINOGRAD_PANEL vectors of columns, each of rows. Channels are multiples of

@@ -4,7 +4,7 @@
 
 #include <muster/base.h>
 
-/* A product's matrices lie in the second cache, a copy's arrays in none. */
+/* A product's matrices lie in the L2 cache, a copy's arrays in none. */
 enum { SIDE = 768, COPIED = 16 << 20 };
 static const double seconds_each = 0.12;
 

@@ -4,7 +4,7 @@
 
 #include <muster/base.h>
 
-void mu_ref_guest(struct mu_ref_guest *g, const struct mu_op *op)
+void mu_ref_view_make(struct mu_ref_view *g, const struct mu_op *op)
 {
 	g->op = *op;
 	g->op.impl = NULL;
@@ -22,11 +22,11 @@ void mu_ref_guest(struct mu_ref_guest *g, const struct mu_op *op)
 	}
 }
 
-enum mu_status mu_ref_guest_plan(struct mu_op *op)
+enum mu_status mu_ref_view_plan(struct mu_op *op)
 {
 	enum mu_status st = MU_OK;
 	const struct mu_ref_kind *kind = mu_ref_kind_of(op->kind);
-	struct mu_ref_guest g;
+	struct mu_ref_view g;
 
 	if (op->n_inputs > MU_REF_MAX_TENSORS || op->n_outputs > MU_REF_MAX_TENSORS)
 		MU_FAIL(MU_ERR_UNSUPPORTED, "%s (%s): %d inputs and %d outputs; at most %d each",
@@ -37,7 +37,7 @@ enum mu_status mu_ref_guest_plan(struct mu_op *op)
 			op->name, mu_op_kind_name(op->kind));
 	op->fusion.shared_grads = 0;
 	op->workspace_nbytes = op->scratch_nbytes = 0;
-	mu_ref_guest(&g, op);
+	mu_ref_view_make(&g, op);
 	MU_TRY(mu_ref_check(&g.op, kind));
 	MU_TRY(kind->plan(&g.op));
 	op->workspace_nbytes = g.op.workspace_nbytes;
@@ -46,12 +46,12 @@ out:
 	return st;
 }
 
-enum mu_status mu_ref_guest_forward(struct mu_ref_guest *g)
+enum mu_status mu_ref_view_forward(struct mu_ref_view *g)
 {
 	return mu_ref_kind_of(g->op.kind)->forward(&g->op);
 }
 
-enum mu_status mu_ref_guest_backward(struct mu_ref_guest *g)
+enum mu_status mu_ref_view_backward(struct mu_ref_view *g)
 {
 	return mu_ref_backward(&g->op);
 }
