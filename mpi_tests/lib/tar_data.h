@@ -38,7 +38,7 @@ static inline uint8_t *tar_add(const char *name, const void *bytes, size_t n, ch
 	memcpy(h + 100, "0000644", 8);
 	memcpy(h + 108, "0000000", 8);
 	memcpy(h + 116, "0000000", 8);
-	snprintf((char *)h + 124, 12, "%011zo", n);
+	snprintf((char *)h + 124, 12, "%011o", (unsigned)n);
 	memcpy(h + 136, "00000000000", 12);
 	h[156] = (uint8_t)type;
 	memcpy(h + 257,

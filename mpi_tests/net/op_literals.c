@@ -379,7 +379,8 @@ const struct op_refusal op_refusals[] = {
 	{.kind = MU_OP_EMBEDDING, ATTR(embedding, .inputs = 5, .units = 2), .in = IMAGE(2, 2, 3, 1),
 	 .out = IMAGE(2, 2, 3, 1), .n_params = 1, .weight = VECTOR(5, 2),
 	 .message = "(2, 2, 3, 1); it must be (2, 1, 3, 1)"},
-	{.kind = MU_OP_SUM, .in = VECTOR(2, 3), .out = VECTOR(2, 3), .message = "1 input; this kind has 2 or more"},
+	{.kind = MU_OP_SUM, .in = VECTOR(2, 3), .out = VECTOR(2, 3),
+	 .message = "1 input; this kind has 2 or more"},
 	{RELU, .in = {3, {2, 3, 4}}, .out = {3, {2, 3, 4}}, .message = "(2, 3, 4)"},
 };
 /* clang-format on */

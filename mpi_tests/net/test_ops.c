@@ -444,7 +444,8 @@ static void test_labels(struct mu_device *device)
 	op_check_label(device, &two, 3, "label of sample 1003, position 0 is 3; it must be 0");
 	for (size_t i = 0; i < op_n_cases; i++)
 		if (strcmp(op_cases[i].name, "bce") == 0) {
-			op_check_label(device, &op_cases[i], 1.5f, "sample 1000 is 1.5; targets are probabilities");
+			op_check_label(device, &op_cases[i], 1.5f,
+				       "sample 1000 is 1.5; targets are probabilities");
 			op_check_label(device, &op_cases[i], NAN, "target 1 of sample 1000 is nan");
 		}
 }
