@@ -2,6 +2,7 @@
 /* Tar files through libarchive: see tar.h. */
 #include "tar.h"
 
+#include <muster/records.h>
 #include <muster/storage.h>
 
 #include <string.h>
@@ -51,17 +52,6 @@ out:
 	return st;
 }
 
-/* As in a folder: tar files of a Mac have "._0001.jpg" beside each image. */
-static bool is_hidden(const char *name)
-{
-	for (size_t n; *name; name += n + (name[n] == '/')) {
-		n = strcspn(name, "/");
-		if (*name == '.' && n > 1 && !(n == 2 && name[1] == '.'))
-			return true;
-	}
-	return false;
-}
-
 static enum mu_status add_entry(struct tar *tar, struct archive_entry *entry)
 {
 	enum mu_status st = MU_OK;
@@ -76,7 +66,7 @@ static enum mu_status add_entry(struct tar *tar, struct archive_entry *entry)
 	if (!name)
 		MU_FAIL(MU_ERR_FORMAT, "%s: the name of an entry cannot be read: %s", tar->path,
 			reason(tar->archive));
-	if (is_hidden(name)) {
+	if (mu_left_hidden(name)) {
 		if (v->hidden)
 			v->hidden(v->context, name);
 		goto out;

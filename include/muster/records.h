@@ -72,6 +72,9 @@ struct mu_left_out {
 	char first[MU_LEFT_KINDS][64];
 };
 
+/* Is the file hidden, or in a hidden folder? Tar files of a Mac have "._0001.jpg" beside each
+ * image. */
+bool mu_left_hidden(const char *path);
 void mu_left_out_add(struct mu_left_out *left, enum mu_left_kind kind, const char *name);
 /* "3 files of other kinds (the first is ant/x.webp), 1 hidden file or folder (.x.jpg)"; "":
  * nothing. Returns text. */

@@ -40,8 +40,6 @@ enum mu_status mu_conf_site_apply(struct mu_options *o, struct conf *v, int argc
 				  char *const argv[]);
 /* Worker 0: the line of the log, after options are parsed. */
 void mu_conf_site_tell(const struct mu_options *o, int argc, char *const argv[]);
-/* May the option stand in a site's file? */
-bool mu_conf_site_allows(const char *name);
 
 /* config_record.c: a warning of values that this run has not, although the file of a run records
  * them: they were chosen by other defaults, or edited. */

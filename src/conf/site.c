@@ -33,11 +33,6 @@ static bool is_in(const char *const *list, const char *name, size_t n)
 	return false;
 }
 
-bool mu_conf_site_allows(const char *name)
-{
-	return is_in(own, name, strlen(name));
-}
-
 /* *path: mu_free'd by the caller; NULL: there is no file. */
 static enum mu_status find_file(char **path)
 {

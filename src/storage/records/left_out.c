@@ -3,6 +3,7 @@
 #include <muster/records.h>
 
 #include <stdio.h>
+#include <string.h>
 
 /* One and several of them. */
 static const char *const texts[MU_LEFT_KINDS][2] = {
@@ -12,6 +13,16 @@ static const char *const texts[MU_LEFT_KINDS][2] = {
 	[MU_LEFT_FOLDER] = {"folder", "folders"},
 	[MU_LEFT_EMPTY] = {"class without images", "classes without images"},
 };
+
+bool mu_left_hidden(const char *path)
+{
+	for (size_t n; *path; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		if (*path == '.' && n > 1 && !(n == 2 && path[1] == '.'))
+			return true;
+	}
+	return false;
+}
 
 void mu_left_out_add(struct mu_left_out *left, enum mu_left_kind kind, const char *name)
 {

@@ -52,17 +52,6 @@ static bool cut(const char *name, size_t *key_n, const char **extension)
 	return true;
 }
 
-/* As in a folder: tar files of a Mac have "._0001.jpg" beside each image. */
-static bool is_hidden(const char *name)
-{
-	for (size_t n; *name; name += n + (name[n] == '/')) {
-		n = strcspn(name, "/");
-		if (*name == '.' && n > 1 && !(n == 2 && name[1] == '.'))
-			return true;
-	}
-	return false;
-}
-
 /* "__index__" and what lies in it, which WebDataset keeps for itself. */
 static bool is_reserved(const char *name)
 {
@@ -306,7 +295,7 @@ static enum mu_status take_member(struct scan *s, const struct mu_tar_member *m)
 	s->n_members++;
 	if (m->type == MU_TAR_FOLDER)
 		goto out;
-	if (is_hidden(m->name)) {
+	if (mu_left_hidden(m->name)) {
 		mu_left_out_add(left, MU_LEFT_HIDDEN, m->name);
 		goto out;
 	}
